@@ -50,7 +50,9 @@ class Takedown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                   "www." and slashes at the end
     ids           marks of the ids of the documents that were found
     texts         marks of their texts: any document with one of these texts is meant
-    passages      marks of passages in them, with which `corpus takedown prove` looks for copies
+    passages      marks of passages in them, by which later copies are told, alone or within more
+    copies        passages of each text: their places in `passages`, uint32; unset by earlier
+                  versions, where all passages are taken as those of one text
     parts         names of the tasks of `raw` that have one of the documents, by source
     documents     number of documents that were found
     published     parts of `raw` that have one of the documents: the stems of their files, by
@@ -69,6 +71,7 @@ class Takedown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ids: bytes = b""
     texts: bytes = b""
     passages: bytes = b""
+    copies: tuple[bytes, ...] | UnsetType = UNSET
     parts: dict[str, tuple[str, ...]] = {}
     documents: int = 0
     published: dict[str, tuple[str, ...]] | UnsetType = UNSET

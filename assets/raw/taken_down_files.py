@@ -1,6 +1,7 @@
 """Leave out the documents, and the records in quarantine, that a takedown means.
 
-A document is meant if its id, its address, its domain or the words of its text are. A record in
+A document is meant if its id, its address, its domain or the words of its text are, or if it has
+enough passages of a text that is meant, alone or within more (`Copies`). A record in
 quarantine is no document, but its bytes may be those of one: it is meant if its place has the id,
 or if its bytes have the text, a passage of it, or the address.
 """
@@ -21,7 +22,17 @@ from msgspec import UNSET, UnsetType
 
 from assets.raw.readers.documents import document_id
 from assets.text.addresses import first_address_of, first_host_of, url_parts
-from assets.text.marks import Marks, find_doc_ids, find_passages, find_texts, marks_of
+from assets.text.marks import (
+    Copies,
+    Marks,
+    copied_rows,
+    copies_of,
+    find_doc_ids,
+    find_passages,
+    find_texts,
+    marks_of,
+    single,
+)
 from resources.settings.tracking import TRACKING_PARAMETERS
 from resources.store.records import fingerprint_of
 from resources.takedowns import URL_FORM, Takedown, UrlForm, read_takedowns
@@ -44,7 +55,12 @@ class Wanted:
     forms: tuple[UrlForm | UnsetType, ...]
     ids: Marks
     texts: Marks
-    passages: Marks
+    copies: Copies
+
+    @property
+    def passages(self) -> Marks:
+        """Marks of all passages."""
+        return self.copies.marks
 
 
 def wanted_by(takedowns: Sequence[Takedown]) -> Wanted:
@@ -58,7 +74,37 @@ def wanted_by(takedowns: Sequence[Takedown]) -> Wanted:
         forms=tuple(dict.fromkeys(forms)),
         ids=marks_of((place, each.ids) for place, each in enumerate(takedowns)),
         texts=marks_of((place, each.texts) for place, each in enumerate(takedowns)),
-        passages=marks_of((place, each.passages) for place, each in enumerate(takedowns)),
+        copies=copies_of(
+            (place, passages)
+            for place, each in enumerate(takedowns)
+            for passages in passages_by_text(each)
+        ),
+    )
+
+
+def passages_by_text(takedown: Takedown) -> list[bytes]:
+    """Return the passages of each text of a request, end to end."""
+    if takedown.copies is UNSET:
+        return [takedown.passages] if takedown.passages else []
+    marks = [*single(takedown.passages)]
+    return [
+        b"".join(marks[place] for place in np.frombuffer(places, "<u4").tolist())
+        for places in takedown.copies
+    ]
+
+
+def with_passages(takedown: Takedown, texts: Iterable[bytes]) -> Takedown:
+    """Return a request with the passages of these texts, in an order that tells nothing of them."""
+    by_text = sorted({b"".join(sorted({*single(passages)})) for passages in texts if passages})
+    marks = sorted({mark for passages in by_text for mark in single(passages)})
+    places = {mark: place for place, mark in enumerate(marks)}
+    return msgspec.structs.replace(
+        takedown,
+        passages=b"".join(marks),
+        copies=tuple(
+            np.array([places[mark] for mark in single(passages)], "<u4").tobytes()
+            for passages in by_text
+        ),
     )
 
 
@@ -85,11 +131,31 @@ def without_taken_down(
 
 def is_wanted(documents: pl.DataFrame, wanted: Wanted) -> pl.Series:
     """Check which documents (doc_id, url, text) are meant, Boolean."""
-    by_id = [found.row for found in find_doc_ids(documents["doc_id"], wanted.ids)]
-    by_text = [found.row for found in find_texts(documents["text"], wanted.texts)]
-    is_found = np.zeros(documents.height, np.bool_)
-    is_found[[*by_id, *by_text]] = True
-    return pl.Series(is_found) | is_url_wanted(documents["url"], wanted)
+    return is_itself_wanted(documents, wanted) | is_copy(documents["text"], wanted)
+
+
+def is_itself_wanted(documents: pl.DataFrame, wanted: Wanted) -> pl.Series:
+    """Check which documents (doc_id, url, text) are meant by their id, URL or whole text."""
+    by_id = (found.row for found in find_doc_ids(documents["doc_id"], wanted.ids))
+    is_named = among(by_id, documents.height) | is_url_wanted(documents["url"], wanted)
+    return is_named | is_text_wanted(documents["text"], wanted)
+
+
+def is_text_wanted(texts: pl.Series, wanted: Wanted) -> pl.Series:
+    """Check which texts are meant as a whole, Boolean."""
+    return among((found.row for found in find_texts(texts, wanted.texts)), len(texts))
+
+
+def is_copy(texts: pl.Series, wanted: Wanted) -> pl.Series:
+    """Check which texts have one that is meant, alone or within more, Boolean."""
+    return among(copied_rows(find_passages(texts, wanted.passages), wanted.copies), len(texts))
+
+
+def among(rows: Iterable[int], height: int) -> pl.Series:
+    """Return a Boolean column that is true in some rows."""
+    is_found = np.zeros(height, np.bool_)
+    is_found[[*rows]] = True
+    return pl.Series(is_found)
 
 
 def is_url_wanted(urls: pl.Series, wanted: Wanted) -> pl.Series:

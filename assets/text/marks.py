@@ -16,6 +16,7 @@ search would have to try. A mark confirms a text that one has already; it gives 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -30,6 +31,8 @@ from assets.text.buffers import blocks, code_point_entries, text_buffers
 MARK_BYTES = 20
 DIGEST_BYTES = 16
 STRIDE_BYTES = 256
+FEW_PASSAGES = 4  # of fewer, a copy has all
+COPIED_PERCENT = 70  # of the passages of a longer text, which a copy has at least
 FIRST_PLACES = 1 << 10  # of a search; a block with more is searched again
 
 Bytes = NDArray[np.uint8]
@@ -61,6 +64,52 @@ class Marks:
 
     def __bool__(self) -> bool:
         return bool(self.owners)
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Texts whose copies are searched for, alone or within more, by the marks of their passages.
+
+    marks   those of all passages
+    texts   texts that have a passage, by its digest
+    needed  number of passages that a copy of each text has
+    owners  owner of each text
+    """
+
+    marks: Marks
+    texts: dict[bytes, list[int]]
+    needed: tuple[int, ...]
+    owners: tuple[int, ...]
+
+    def owners_among(self, digests: Iterable[bytes]) -> set[int]:
+        """Return the owners of the texts of which some passages (each once) are a copy."""
+        counts = Counter(text for digest in digests for text in self.texts.get(digest, ()))
+        return {self.owners[text] for text, n in counts.items() if n >= self.needed[text]}
+
+
+def copies_of(owned: Iterable[tuple[int, bytes]]) -> Copies:
+    """Return the texts of some owners to search for; each is given by its passages, end to end."""
+    owned = [(owner, passages) for owner, passages in owned if passages]
+    texts: dict[bytes, list[int]] = {}
+    needed = []
+    for number, (_, passages) in enumerate(owned):
+        digests = {digest(mark) for mark in single(passages)}
+        for each in digests:
+            texts.setdefault(each, []).append(number)
+        is_short = len(digests) < FEW_PASSAGES
+        needed.append(len(digests) if is_short else -(-COPIED_PERCENT * len(digests) // 100))
+    return Copies(marks_of(owned), texts, tuple(needed), tuple(owner for owner, _ in owned))
+
+
+def single(marks: bytes) -> Iterator[bytes]:
+    """Yield each of some marks that are end to end."""
+    for start in range(0, len(marks), MARK_BYTES):
+        yield marks[start : start + MARK_BYTES]
+
+
+def digest(mark: bytes) -> bytes:
+    """Return the digest in a mark."""
+    return mark[MARK_BYTES - DIGEST_BYTES :]
 
 
 def marks_of(owned: Iterable[tuple[int, bytes]]) -> Marks:
@@ -157,6 +206,15 @@ def find_passages(texts: pl.Series, marks: Marks) -> list[Found]:
             passage = words.joined[place : place + marked_places.PASSAGE_BYTES]
             found += owned(marks, words.first + row, passage.tobytes())
     return found
+
+
+def copied_rows(found: Iterable[Found], copies: Copies) -> dict[int, set[int]]:
+    """Return the owners of texts that are copied, by the row that has enough of their passages."""
+    digests: dict[int, set[bytes]] = {}
+    for each in found:
+        digests.setdefault(each.row, set()).add(each.digest)
+    owners = {row: copies.owners_among(of_row) for row, of_row in digests.items()}
+    return {row: of_row for row, of_row in owners.items() if of_row}
 
 
 def find_doc_ids(doc_ids: pl.Series, marks: Marks) -> list[Found]:

@@ -161,7 +161,7 @@ def test_a_near_copy_left_on_purpose_is_found_by_the_proof(
     assert f"Document {doc_id} ({url_of(1)}) of takedown 1 (asked for) remains in" in said
     assert main(["takedown", "prove", "--purge"]) == 0
     said = capfd.readouterr().out
-    assert "(https://copies.example.net/1/near) has 8 passages of takedown 1." in said
+    assert "(https://copies.example.net/1/near) has 5 passages of takedown 1." in said
     [advice] = re.findall(r"`corpus (takedown --doc \w+ --reason) \.\.\.` removes it", said)
     assert files_with(corpus, 1) >= EVERYWHERE
     assert dead_keys(corpus) == 0
@@ -201,6 +201,29 @@ def test_a_request_holds_no_text_no_url_and_no_id(corpus: Any) -> None:
     assert not any(each.encode() in content for each in secrets)
     assert bytes.fromhex(doc_id) not in content
     assert b"why" in content
+
+
+@pytest.mark.parametrize("by", ["url", "doc", "domain", "match"])
+def test_a_text_that_returns_within_more_stays_out(by: str, corpus: Any, tmp_path: Path) -> None:
+    text, menu = planted_text(7), "Home | About\n\n{}\n\nAll rights reserved."
+    (tmp_path / "text.txt").write_text(text)
+    write_jsonl(tmp_path / "input/prose/first.jsonl", [{"text": menu.format(text)}])
+    build_stages(corpus, [RAW])
+    asked = {"url": url_of(7), "doc": doc_id_of(corpus, url_of(7)), "domain": "example.org"}
+    asked["match"] = str(tmp_path / "text.txt")
+
+    assert main(["takedown", f"--{by}", asked[by], "--reason", "asked for"]) == 0
+    longer = f"{planted_text(600)}\n\n{text}\n\n{planted_text(601)}"
+    kept = [text[: len(text) // 2], planted_text(602)]
+    later = [menu.format(text.replace(" ", "\n")), longer, *kept]
+    write_jsonl(tmp_path / "input/prose/later.jsonl", [{"text": each} for each in later])
+    build_stages(corpus, [RAW])
+
+    manifest = corpus.store.newest("raw", "prose")
+    paths = [corpus.store.path_of(manifest, part.file("documents")) for part in manifest.parts]
+    texts = pl.concat(map(pl.read_parquet, paths))["text"].to_list()
+    assert manifest.stats.rejected == {"taken_down": 3}
+    assert set(kept) <= set(texts)
 
 
 @pytest.mark.parametrize(

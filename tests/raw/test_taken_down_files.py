@@ -6,12 +6,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
 from builders import sentence
+from msgspec import UNSET
 
 from assets.raw.readers.documents import QUARANTINE_SCHEMA, document_id
-from assets.raw.taken_down_files import hash_of, is_record_wanted, is_wanted, wanted_by
+from assets.raw.taken_down_files import (
+    hash_of,
+    is_record_wanted,
+    is_wanted,
+    passages_by_text,
+    wanted_by,
+    with_passages,
+)
 from assets.text.marks import id_marks, passage_marks, text_marks
 from resources.takedowns import (
     URL_FORM,
@@ -62,7 +71,7 @@ def test_an_id_and_a_text_are_meant_wherever_they_are() -> None:
     table = documents(None, None, None)
     by_id = meant(ids=id_marks([table["doc_id"][2]])[0])
     assert is_wanted(table, by_id).to_list() == [False, False, True]
-    by_text = texts(f"1, {TEXT.upper()}")
+    by_text = meant(texts=text_marks(pl.Series([f"1, {TEXT.upper()}"]))[0])
     assert is_wanted(table, by_text).to_list() == [False, True, False]
 
 
@@ -124,3 +133,15 @@ def test_urls_are_compared_in_the_form_of_each_request(tracking: tuple[str, ...]
     )
     assert is_wanted(documents(*urls), wanted).to_list() == [bool(tracking), True, True, False]
     assert is_wanted(documents("https://münchen.de./"), wanted).to_list() == [True]
+
+
+def test_a_text_is_meant_within_more_for_each_of_many_texts() -> None:
+    several = [" ".join(sentence(10 * number + k, 60) for k in range(4)) for number in range(1, 9)]
+    asked = with_passages(Takedown("domain", "why"), passage_marks(pl.Series([*several, SHORT])))
+    frame = documents(*[None] * 4).with_columns(
+        text=pl.Series([f"Menu {several[3]} {TEXT}", several[5][:700], several[0][:200], TEXT])
+    )
+    assert is_wanted(frame, wanted_by([asked])).to_list() == [True, False, False, False]
+    earlier = msgspec.structs.replace(asked, copies=UNSET)
+    assert not is_wanted(frame, wanted_by([earlier])).any(), "they are not known by text"
+    assert passages_by_text(with_passages(asked, [])) == []

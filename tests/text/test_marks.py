@@ -6,6 +6,7 @@ from hashlib import sha256
 
 import numpy as np
 import polars as pl
+import pytest
 from builders import sentence
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from assets.text.marks import (
     DIGEST_BYTES,
     MARK_BYTES,
     Marks,
+    copied_rows,
+    copies_of,
     find_doc_ids,
     find_ids,
     find_passages,
@@ -98,3 +101,37 @@ def test_ids_are_found_in_bytes_at_any_place_in_both_spellings(
 def test_more_places_than_the_first_are_all_found() -> None:
     marks = passages_of(TEXT)
     assert len(find_passages(pl.Series([TEXT] * 200), marks)) == 200 * len(marks.owners)
+
+
+# What comes back of a text of 15 passages and of one of three, and whether it is a copy of it.
+LONG, SHORT = " ".join(sentence(number, 120) for number in range(4)), sentence(90, 90)
+MENU, OTHER = "Home | About | Contact\n\n{}\n\nAll rights reserved.", sentence(91, 300)
+RETURNS = {
+    "exact": (LONG, 0),
+    "between the lines of a menu": (MENU.format(LONG), 0),
+    "within a longer text": (f"{OTHER}\n\n{LONG}\n\n{sentence(92, 300)}", 0),
+    "other white space and case": (LONG.upper().replace(" ", " \n\t"), 0),
+    "three quarters": (LONG[: 3 * len(LONG) // 4], 0),
+    "short, within more": (MENU.format(SHORT), 1),
+    "half": (LONG[: len(LONG) // 2], None),
+    "half of the short one": (f"{SHORT[: len(SHORT) // 2]} {OTHER}", None),
+    "another text": (OTHER, None),
+}
+
+
+@pytest.mark.parametrize("name", RETURNS)
+def test_a_copy_has_enough_of_the_passages_of_a_text(name: str) -> None:
+    copies = copies_of(enumerate(passage_marks(pl.Series([LONG, SHORT]))))
+    assert copies.needed == (11, 3), "70 % of 15, and all of fewer than four"
+    text, owner = RETURNS[name]
+    found = copied_rows(find_passages(pl.Series(["", text]), copies.marks), copies)
+    assert found == ({} if owner is None else {1: {owner}})
+
+
+def test_a_passage_of_two_texts_counts_for_both() -> None:
+    passages = b"".join(bytes([number]) * MARK_BYTES for number in range(5))
+    copies = copies_of([(7, passages), (8, passages[:MARK_BYTES]), (9, b"")])
+    digests = [bytes([number]) * DIGEST_BYTES for number in range(5)]
+    assert copies.owners_among(digests[:4]) == {7, 8}
+    assert copies.owners_among(digests[:3]) == {8}
+    assert copies.owners_among(digests[1:]) == {7}

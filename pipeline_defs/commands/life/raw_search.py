@@ -11,8 +11,14 @@ from typing import NamedTuple, TypeVar
 import polars as pl
 
 from assets.raw.raw_records import RawRecords
-from assets.raw.taken_down_files import Wanted, is_record_wanted, is_wanted
-from assets.text.marks import find_passages, find_texts
+from assets.raw.taken_down_files import (
+    Wanted,
+    is_copy,
+    is_itself_wanted,
+    is_record_wanted,
+    is_text_wanted,
+)
+from assets.text.marks import find_passages
 from resources.corpus import Corpus
 from resources.store.published import PublishedFile
 from resources.store.store import part_stem, published_file
@@ -38,15 +44,15 @@ class RawPart:
 class Hits(NamedTuple):
     """What a part has of a takedown.
 
-    documents  those that are meant: doc_id, url, text and origin
+    documents  those that are meant themselves: doc_id, url, text and origin
     records    those in quarantine that are meant
-    passages   documents that stay, with the digest of a passage of one that is meant
+    within     other documents with passages of these: doc_id, url, origin, digests of passages
     """
 
     part: RawPart
     documents: pl.DataFrame
     records: pl.DataFrame
-    passages: set[tuple[str, bytes]]
+    within: pl.DataFrame
 
 
 def raw_parts(corpus: Corpus) -> list[RawPart]:
@@ -81,20 +87,14 @@ def named_documents(part: RawPart, wanted: Wanted) -> pl.DataFrame:
     """Return the documents of a part that are meant by id or URL; texts are read of these alone."""
     path = part.documents.checked()
     table = pl.read_parquet(path, columns=["doc_id", "url"])
-    rows = is_wanted(table.with_columns(NO_TEXT), wanted).arg_true()
+    rows = is_itself_wanted(table.with_columns(NO_TEXT), wanted).arg_true()
     return read_rows(part, rows)
 
 
-def matching_documents(
-    part: RawPart, wanted: Wanted, wholes: Sequence[frozenset[bytes]]
-) -> pl.DataFrame:
-    """Return the documents of a part that have a text of `wanted`, or all passages of a whole."""
+def matching_documents(part: RawPart, wanted: Wanted) -> pl.DataFrame:
+    """Return the documents of a part that have a text of `wanted`, alone or within more."""
     texts = pl.read_parquet(part.documents.checked(), columns=["text"])["text"]
-    rows = {found.row for found in find_texts(texts, wanted.texts)}
-    for row, digests in passages_by_row(texts, wanted).items():
-        if any(whole <= digests for whole in wholes if whole):
-            rows.add(row)
-    return read_rows(part, pl.Series(sorted(rows), dtype=pl.UInt32))
+    return read_rows(part, (is_text_wanted(texts, wanted) | is_copy(texts, wanted)).arg_true())
 
 
 def passages_by_row(texts: pl.Series, wanted: Wanted) -> dict[int, set[bytes]]:
@@ -121,15 +121,17 @@ def read_rows(part: RawPart, rows: pl.Series) -> pl.DataFrame:
 def hits_in(part: RawPart, wanted: Wanted) -> Hits:
     """Read a part, and return all that it has of a takedown."""
     documents = pl.read_parquet(part.documents.checked(), columns=list(COLUMNS))
-    is_meant = is_wanted(documents, wanted)
+    is_meant = is_itself_wanted(documents, wanted)
     others = documents.filter(~is_meant)
-    ids = others["doc_id"]
-    passages = {(ids[f.row], f.digest) for f in find_passages(others["text"], wanted.passages)}
+    found = passages_by_row(others["text"], wanted)
+    within = others.drop("text")[[*found]].with_columns(
+        pl.Series("passages", [sorted(each) for each in found.values()], pl.List(pl.Binary))
+    )
     records = pl.DataFrame()
     if part.quarantine is not None:
         quarantine = pl.read_parquet(part.quarantine.checked())
         records = quarantine.filter(is_record_wanted(quarantine, wanted))
-    return Hits(part, documents.filter(is_meant), records, passages)
+    return Hits(part, documents.filter(is_meant), records, within)
 
 
 def clusters_with(corpus: Corpus, doc_ids: Iterable[str]) -> list[frozenset[str]]:

@@ -1,7 +1,7 @@
 """Find what requests mean: the documents, the copies of their texts, and the parts with them.
 
 Every part of `raw` that the store has is read twice, whatever the number of requests: once for what
-they name, and once for the texts of the documents that were found.
+they name, and once for the texts of the documents that were found, alone or within more.
 """
 
 from __future__ import annotations
@@ -14,8 +14,24 @@ from functools import partial
 import msgspec
 import polars as pl
 
-from assets.raw.taken_down_files import Wanted, hash_of, is_record_wanted, parts_in, wanted_by
-from assets.text.marks import DIGEST_BYTES, MARK_BYTES, id_marks, passage_marks, text_marks
+from assets.raw.taken_down_files import (
+    Wanted,
+    hash_of,
+    is_record_wanted,
+    parts_in,
+    passages_by_text,
+    wanted_by,
+    with_passages,
+)
+from assets.text.marks import (
+    copied_rows,
+    digest,
+    find_passages,
+    id_marks,
+    passage_marks,
+    single,
+    text_marks,
+)
 from pipeline_defs.commands.life.raw_search import (
     Hits,
     RawPart,
@@ -24,7 +40,6 @@ from pipeline_defs.commands.life.raw_search import (
     matching_documents,
     named_documents,
     on_all_cores,
-    passages_by_row,
     raw_parts,
 )
 from resources.corpus import Corpus
@@ -77,9 +92,7 @@ def asked_documents(parts: Sequence[RawPart], asked: Sequence[Takedown]) -> pl.D
     if others:
         found += on_all_cores(partial(named_documents, wanted=wanted_by(others)), parts)
     if matches:
-        wholes = [frozenset(map(digest, single(each.passages))) for each in matches]
-        search = partial(matching_documents, wanted=wanted_by(matches), wholes=wholes)
-        found += on_all_cores(search, parts)
+        found += on_all_cores(partial(matching_documents, wanted=wanted_by(matches)), parts)
     return pl.concat(found, how="diagonal")
 
 
@@ -131,13 +144,12 @@ def meant_by(
         ):
             addresses.add([hash_of(address)], row)
             domains.add(map(hash_of, domains_above(host) if host else ()), row)
-    passages = passages_by_row(documents["text"], wanted) if by_passages else {}
-    for each in asked:
+    passages = find_passages(documents["text"], wanted.passages) if by_passages else []
+    copied = copied_rows(passages, wanted.copies)
+    for number, each in enumerate(asked):
         rows = ids.of(map(digest, single(each.ids))) | texts.of(map(digest, single(each.texts)))
         rows |= addresses.of(each.addresses) | domains.of(each.domains)
-        if each.kind == "match" and each.passages:
-            whole = frozenset(map(digest, single(each.passages)))
-            rows |= {row for row, digests in passages.items() if whole <= digests}
+        rows |= {row for row, owners in copied.items() if number in owners}
         yield documents[sorted(rows)]
 
 
@@ -147,15 +159,16 @@ def found_by(
     """Yield each request with what it has of the parts, without passages that are forms."""
     numbered = (each.documents.with_columns(part=pl.lit(n)) for n, each in enumerate(hits))
     documents = pl.concat([NOTHING, *numbered], how="diagonal")
-    others = Counter(one for _, one in set().union(*(each.passages for each in hits)))
-    meant = meant_by(documents, asked)
-    for takedown, of_request, near in zip(asked, meant, members, strict=True):
+    asked = without_forms(asked, hits)
+    meant = zip(meant_by(documents, asked), having_copies(hits, asked), strict=True)
+    for takedown, both, near in zip(asked, meant, members, strict=True):
+        of_request = pl.concat(both, how="diagonal")
         records = records_of(hits, takedown, is_alone=len(asked) == 1)
         places = {*records, *(of_request["part"] if of_request.height else ())}
         parts = [hits[place].part for place in sorted(places)]
         doc_ids = set(of_request["doc_id"])
         found = msgspec.structs.replace(
-            without_forms(with_marks(takedown, of_request), others),
+            with_marks(takedown, of_request, with_texts=False),
             parts=names_by_source((each.source, each.task) for each in parts),
             published=names_by_source((each.source, each.stem) for each in parts),
             documents=len(doc_ids),
@@ -183,17 +196,34 @@ def with_members(asked: Takedown, members: set[str]) -> Takedown:
     return msgspec.structs.replace(asked, ids=joined(asked.ids, id_marks(sorted(members))))
 
 
-def with_marks(asked: Takedown, documents: pl.DataFrame) -> Takedown:
-    """Add the marks of documents to a request."""
+def having_copies(hits: Sequence[Hits], asked: Sequence[Takedown]) -> Iterator[pl.DataFrame]:
+    """Yield the documents that have a text of each request within more: no text is read."""
+    copies = wanted_by(asked).copies
+    numbered = [each.within.with_columns(part=pl.lit(n)) for n, each in enumerate(hits)]
+    within = pl.concat([NOTHING.drop("text"), *numbered], how="diagonal")
+    rows: dict[int, list[int]] = {}
+    for row, digests in enumerate(within["passages"] if numbered else ()):
+        for owner in copies.owners_among(digests):
+            rows.setdefault(owner, []).append(row)
+    for number in range(len(asked)):
+        yield within[rows.get(number, [])]
+
+
+def with_marks(asked: Takedown, documents: pl.DataFrame, *, with_texts: bool = True) -> Takedown:
+    """Add the marks of documents to a request, `with_texts` those of passages too.
+
+    What has the text of `--match` within more gives no passages: the rest of it is not meant.
+    """
     if documents.is_empty():
         return asked
     different = documents.unique("doc_id", maintain_order=True)
-    texts = documents["text"].unique(maintain_order=True)
+    texts = documents["text"].drop_nulls().unique(maintain_order=True)
+    if with_texts and asked.kind != "match":
+        asked = with_passages(asked, [*passages_by_text(asked), *passage_marks(texts)])
     return msgspec.structs.replace(
         asked,
         ids=joined(asked.ids, id_marks(different["doc_id"].to_list())),
         texts=joined(asked.texts, text_marks(texts)),
-        passages=joined(asked.passages, passage_marks(texts)),
     )
 
 
@@ -202,24 +232,19 @@ def joined(marks: bytes, more: list[bytes]) -> bytes:
     return b"".join(sorted({one for each in (marks, *more) for one in single(each)}))
 
 
-def single(marks: bytes) -> Iterator[bytes]:
-    """Yield each of some marks that are end to end."""
-    for start in range(0, len(marks), MARK_BYTES):
-        yield marks[start : start + MARK_BYTES]
-
-
-def digest(mark: bytes) -> bytes:
-    """Return the digest in a mark."""
-    return mark[MARK_BYTES - DIGEST_BYTES :]
-
-
-def without_forms(asked: Takedown, others: Counter[bytes]) -> Takedown:
+def without_forms(asked: Sequence[Takedown], hits: Sequence[Hits]) -> list[Takedown]:
     """Leave out passages that COMMON documents which stay have, such as licences and menus.
 
     They are no text of the one document, and the proof would find them for ever.
     """
-    kept = [one for one in single(asked.passages) if others[digest(one)] < COMMON]
-    return msgspec.structs.replace(asked, passages=b"".join(kept))
+    pairs = (zip(each.within["doc_id"], each.within["passages"], strict=True) for each in hits)
+    has = {(doc_id, passage) for each in pairs for doc_id, found in each for passage in found}
+    counts = Counter(passage for _, passage in has)
+
+    def own(passages: bytes) -> bytes:
+        return b"".join(mark for mark in single(passages) if counts[digest(mark)] < COMMON)
+
+    return [with_passages(each, map(own, passages_by_text(each))) for each in asked]
 
 
 def names_by_source(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:

@@ -141,8 +141,10 @@ def accepted_documents(corpus: Corpus, wanted: Wanted) -> Accepted:
     parts = [each for each in raw_parts(corpus) if (each.source, each.stem) in stems]
     hits = on_all_cores(partial(hits_in, wanted=wanted), parts)
     accepted: Accepted = {}
-    for doc_id, digest in set().union(*(each.passages for each in hits)):
-        accepted.setdefault(doc_id, set()).add(digest)
+    for within in (each.within for each in hits):
+        for doc_id, digests in zip(within["doc_id"], within["passages"], strict=True):
+            if not wanted.copies.owners_among(digests):
+                accepted.setdefault(doc_id, set()).update(digests)
     return accepted
 
 
