@@ -192,7 +192,7 @@ def test_a_url_that_changes_before_it_is_fetched_again_is_planned_again(
     site: Site, tmp_path: Path, dagster_build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(materialization, "RETRIES", dg.RetryPolicy(max_retries=1, delay=0))
-    corpus = of_urls(tmp_path, site, "a.jsonl")
+    corpus = of_urls(tmp_path, site, "a.jsonl", source={"max_shrink": None})
     site.answers = [sent(BODY)]
     dagster_build(corpus, "raw")
     lose_part(corpus)
