@@ -68,7 +68,7 @@ READ = {
     "held_out": {"signatures": ["signatures"], "duplicates": ["clusters"]},
     "bucketed": {"tokenized": ["tokens"], "held_out": ["decisions"]},
     "sharded": {"bucketed": ["sequences", "sequence_ids", "tokens-0", "tokens-1", "tokens-2"]},
-    "mixed": {"sharded": ["megatron.bin", "megatron.idx", "megatron.spans"]},
+    "mixed": {"sharded": ["megatron.bin", "megatron.idx", "megatron.spans", "ledger"]},
 }
 PAIRS = [
     pytest.param(reader, stage, kind, id=f"{reader}-reads-{stage}-{kind}")
