@@ -56,7 +56,7 @@ def byte_words(
     is_known = pl.Series(are_known(*text_buffers(texts), classes), dtype=pl.Boolean)
     rest = [word for text in texts.filter(~is_known) for word in cut_by_reference(text)]
     cut = texts.filter(is_known)
-    data, edges = text_buffers(pl.concat([cut, pl.Series(rest, dtype=pl.String)], rechunk=True))
+    data, edges = text_buffers(pl.concat([cut, pl.Series(rest, dtype=pl.String)]))
     starts, sizes, numbers = count_words(data, edges, classes, len(cut)).T
     word_edges = np.concatenate([[0], np.cumsum(sizes)])
     places = np.arange(word_edges[-1]) + np.repeat(starts - word_edges[:-1], sizes)

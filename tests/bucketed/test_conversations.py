@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.bucketed.conversations import CUT, LEFT_OUT
+from assets.bucketed.document_chunks import Segments
 from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.report import BucketedNumbers, long_counts
+from assets.bucketed.sequences import gather_masks
 from resources.settings.buckets import BucketConfig
 
 MODES = [
@@ -94,3 +96,14 @@ def test_a_bucket_for_longer_sequences_keeps_conversations_whole() -> None:
 def test_a_window_of_nothing_but_long_conversations_has_no_sequence() -> None:
     sequences, numbers = made(LONG[2:])
     assert sequences.height == 0 and long_counts(numbers) == {LEFT_OUT: 1}
+
+
+def test_masks_are_those_of_the_tokens_of_each_segment() -> None:
+    first = conversations([[(1, 2)], [(2, 3)]])  # 0 1 1, and 0 0 1 1 1
+    second = conversations([[(1, 1)]])  # 0 1
+    segments = Segments(np.array([0, 1, 1, 2]), np.array([0, 1, 3, 0]), np.array([2, 2, 2, 2]))
+    places, offsets = np.array([7, 3, 0, 5]), np.array([0, 5, 11])
+
+    masks = gather_masks([first, second], segments, places, offsets)["loss_mask"]
+
+    assert [[int(flag) for flag in mask] for mask in masks] == [[1, 1, 0, 0, 1], [0, 1, 0, 1, 0, 0]]

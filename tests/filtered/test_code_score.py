@@ -78,6 +78,20 @@ def test_the_scores_of_these_texts_stay_as_they_are() -> None:
     assert found == pytest.approx([0.9905393745, 0.0, 0.0], abs=1e-4)
 
 
+def test_a_text_is_scored_by_its_own_bytes() -> None:
+    prose = "The mill by the river was old, and its wheel had not turned for a year.\n" * 3
+    texts = [
+        f"{prose}so they left",
+        "; } { (x) => [y]; }\n",
+        f"{prose}and came back",
+        "return x;\n",
+    ]
+
+    alone = [(scores(text)[0], shares(text)[0]) for text in texts]
+
+    assert list(zip(scores(*texts), shares(*texts), strict=True)) == alone
+
+
 def test_a_comment_is_code_where_code_surrounds_it() -> None:
     comment = "# Files that begin with a dot are left out, as the shell does it.\n"
     assert shares(comment * 3 + C, comment * 3 + PROSE) == [1, 0]

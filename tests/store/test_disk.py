@@ -1,10 +1,12 @@
 """Writing to disk begins when a file is published, and is waited for once."""
 
+import ctypes
+import errno
 from pathlib import Path
 
 import pytest
 
-from resources.store.disk import LARGE_BYTES, begin_to_flush
+from resources.store.disk import LARGE_BYTES, LIBC, begin_to_flush
 
 
 @pytest.mark.parametrize(
@@ -20,3 +22,9 @@ def test_a_large_file_begins_to_be_written(tmp_path: Path, num_bytes: int, has_b
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         begin_to_flush(tmp_path / "file")
+
+
+def test_a_call_of_the_system_that_fails_tells_its_error() -> None:
+    ctypes.set_errno(0)
+    assert LIBC.syncfs(-1) == -1
+    assert ctypes.get_errno() == errno.EBADF
