@@ -18,6 +18,13 @@ HIDDEN = "***"
 NETRC_VARIABLE = "NETRC"
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 USERINFO = re.compile(r"(?<=://)[^/?#\s]*@")
+# Keys of a query whose values let others in, in the URLs of pages that documents are from.
+SECRET_PAIR = re.compile(
+    r"([?&;](?:[\w.-]*(?:token|secret|passw(?:or)?d|signature|credential|api[_-]?key|access[_-]?key)"
+    r"[\w.-]*|auth|authorization|key|jwt|pass|pwd|sas|sid|sig|code|(?:php|j)?sess(?:ion)?[_-]?id)=)"
+    r"[^&;?#\s\"'<>]+",
+    re.IGNORECASE,
+)
 AFTER_URL = ".,:;)]}>\"'`"  # punctuation of a text that follows a URL in it
 
 
@@ -99,6 +106,16 @@ def redacted(text: str, keys: Collection[str] = ()) -> str:
         return shown(url, keys) + match[0][len(url) :]
 
     return URL.sub(replace, USERINFO.sub("", text)) if "://" in text else text
+
+
+def masked(text: str) -> str:
+    """Return a text of a document, or its URL, without what lets others in: for showing it.
+
+    User and password of URLs, and the values of known keys of a query, are hidden.
+    """
+    if "://" in text:
+        text = USERINFO.sub(f"{HIDDEN}@", text)
+    return SECRET_PAIR.sub(rf"\1{HIDDEN}", text) if "=" in text else text
 
 
 def authorization(url: str) -> str | None:

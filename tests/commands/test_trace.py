@@ -60,7 +60,11 @@ def corpus(
     folder = tmp_path_factory.getbasetemp() / "traced"
     if not (folder / "store/mixed/main").exists():
         write_corpus(folder, **CONFIG)
-        nasty = {"text": NASTY + sentence(77), "url": "http://a/\x1b[2Jb", "license": "[red]CC0"}
+        nasty = {
+            "text": NASTY + sentence(77),
+            "url": "http://me:hunter2@a/\x1b[2Jb?sig=swordfish",
+            "license": "[red]CC0",
+        }
         pages = [{"text": f"{sentence(200 + n, 40)}\n{LINE}"} for n in range(4)]
         write_jsonl(folder / "input/notes/nasty.jsonl", [nasty, {"text": "short"}, *pages])
         built = open_corpus(folder / "pipeline.yaml")
@@ -197,8 +201,15 @@ def test_no_text_acts_on_the_terminal(corpus: Any, capsys: pytest.CaptureFixture
     arguments = ["--source", "notes", "--shard", str(place["shard"]), "--row", str(place["row"])]
     for text in (shown(capsys, *arguments), shown(capsys, nasty["doc_id"])):
         assert not any(sign in text for sign in "\x1b\x07\u202e")
-        assert "http://a/␛[2Jb" in text and "[red]CC0" in text
+        assert "http://***@a/␛[2Jb" in text and "[red]CC0" in text
     assert "[bold]of[/nothing]" in shown(capsys, *arguments)
+
+
+def test_a_trace_masks_secrets_in_urls(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    nasty = documents_of(corpus).filter(pl.col("url").is_not_null())["doc_id"][0]
+
+    for output in (shown(capsys, nasty), json.dumps(trace(capsys, nasty))):
+        assert "http://***@a/" in output and "b?sig=***" in output
 
 
 def test_a_document_is_followed_through_the_stages(

@@ -14,6 +14,7 @@ from corpus_loader.places.url_secrets import (
     authorization,
     identity,
     is_torn,
+    masked,
     query_keys,
     redacted,
     shown,
@@ -138,3 +139,28 @@ def test_a_broken_netrc_at_home_counts_as_none(
 
     file.write_text("nonsense\n")
     assert authorization("https://h/a") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://me:pw@a.org/x?page=2", "https://***@a.org/x?page=2"),
+        (
+            "https://a.org/x?page=2&access_token=s3cret#top",
+            "https://a.org/x?page=2&access_token=***#top",
+        ),
+        (
+            "a.org/x;jsessionid=s3cret?X-Amz-Signature=s3cret&id=7",
+            "a.org/x;jsessionid=***?X-Amz-Signature=***&id=7",
+        ),
+        ('{"url":"ftp://u@h/?API_KEY=s3cret","n":1}', '{"url":"ftp://***@h/?API_KEY=***","n":1}'),
+        (
+            "https://a.org/?q=tokens&keyword=a=b me@a.org",
+            "https://a.org/?q=tokens&keyword=a=b me@a.org",
+        ),
+        ("a = b; token = c", "a = b; token = c"),
+    ],
+)
+def test_what_lets_others_in_is_masked_and_nothing_else(text: str, shown: str) -> None:
+    assert masked(text) == shown
+    assert masked(shown) == shown

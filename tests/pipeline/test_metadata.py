@@ -1,5 +1,6 @@
 """Metadata of a materialization: tables, column meanings, and a preview without any markup."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,19 @@ def test_values_of_any_type_have_a_text(tmp_path: Path) -> None:
     assert first[0] == "00ff" and first[1].startswith("0, 1, 2, ") and len(first[1]) <= CELL_CHARS
     assert first[2:] == ["1, 2", "file: a|b, row: 3", "0.333333"]
     assert second[0] == "" and second[4] == ""
+
+
+def test_a_preview_masks_secrets_in_urls(tmp_path: Path) -> None:
+    url = "https://me:hunter2@a.org/x?token=swordfish"
+    meta = json.dumps({"url": url, "links": [url]})
+    pl.DataFrame({"text": [f"see {url}"], "url": [url], "meta": [meta]}).write_parquet(
+        tmp_path / "a.parquet"
+    )
+
+    shown = preview(tmp_path / "a.parquet")
+
+    assert shown is not None and "a&#46;org" in shown
+    assert "hunter2" not in shown and "swordfish" not in shown
 
 
 def test_a_table_without_rows_has_no_preview(tmp_path: Path) -> None:

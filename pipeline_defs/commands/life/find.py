@@ -29,7 +29,7 @@ from pipeline_defs.commands.look.tracing.trace_document import (
     rows_with,
 )
 from pipeline_defs.commands.terminal.options import Json, Positive
-from pipeline_defs.commands.terminal.output import ONE_LINE, print_json
+from pipeline_defs.commands.terminal.output import ONE_LINE, one_line, print_json
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
@@ -173,7 +173,7 @@ def search_part(place: pl.Expr, part: TextPart) -> Found:
 def excerpt(text: str, place: int) -> str:
     """Return the text around a place in bytes, safe to print."""
     start = len(text.encode()[:place].decode())
-    return text[max(0, start - AROUND) : start + 2 * AROUND].translate(ONE_LINE)
+    return one_line(text[max(0, start - AROUND) : start + 2 * AROUND])
 
 
 def hit_of(corpus: Corpus, part: TextPart, row: dict[str, object]) -> Hit:

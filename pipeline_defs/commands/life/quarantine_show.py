@@ -9,7 +9,7 @@ from rich.console import Console
 from pipeline_defs.commands.life.quarantined import OnlyFile, SourceName, read_quarantine
 from pipeline_defs.commands.look.document_lines import print_lines
 from pipeline_defs.commands.terminal.options import Json, Positive
-from pipeline_defs.commands.terminal.output import ONE_LINE, print_json
+from pipeline_defs.commands.terminal.output import one_line, print_json
 from pipeline_defs.load_corpus import load_corpus
 
 SHOWN_BYTES = 2000
@@ -36,7 +36,7 @@ def show_records(
         return 0
     console = Console(soft_wrap=True, highlight=False, markup=False)
     for row in rows:
-        print_lines(console, {name: value.translate(ONE_LINE) for name, value in row.items()})
+        print_lines(console, {name: one_line(value) for name, value in row.items()})
         console.rule()
     shown = f"{len(rows):,} of {records.height:,} records in quarantine\n"
     sys.stdout.write(shown if rows else "No record is in quarantine.\n")

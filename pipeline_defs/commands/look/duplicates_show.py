@@ -17,7 +17,7 @@ from rich.text import Text
 
 from pipeline_defs.commands.look.document_lines import likeness, print_lines
 from pipeline_defs.commands.look.word_diff import diff_texts, fold
-from pipeline_defs.commands.terminal.output import MANY_LINES, ONE_LINE, new_table, table_console
+from pipeline_defs.commands.terminal.output import MANY_LINES, new_table, one_line, table_console
 
 CHANGED_CHARS = 2000  # shown of a stretch that only one text has
 EXCERPT_CHARS = 500  # of a text that several documents have
@@ -66,7 +66,7 @@ class Copy:
             "method": self.method,
             "similarity": self.method and likeness(self.similarity),
         }
-        return {name: line.translate(ONE_LINE) for name, line in lines.items() if line}
+        return {name: one_line(line) for name, line in lines.items() if line}
 
 
 def heading(copy: Copy) -> str:

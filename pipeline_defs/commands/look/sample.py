@@ -35,7 +35,7 @@ from pipeline_defs.commands.look.decisions import (
 from pipeline_defs.commands.look.document_lines import print_lines
 from pipeline_defs.commands.look.manifests import raw_manifest
 from pipeline_defs.commands.terminal.options import Positive
-from pipeline_defs.commands.terminal.output import MANY_LINES, ONE_LINE
+from pipeline_defs.commands.terminal.output import MANY_LINES, one_line
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
@@ -201,7 +201,7 @@ def lines_of(decision: dict[str, Any], document: dict[str, Any], rule: Rule) -> 
         rule.score: f"{decision['score']} (rejected {rule.direction} {limit_text(rule.threshold)})",
         "reasons": ", ".join(decision["reasons"]) or "none: kept",
     }
-    return {name: str(line).translate(ONE_LINE) for name, line in lines.items() if line is not None}
+    return {name: one_line(str(line)) for name, line in lines.items() if line is not None}
 
 
 def segments(sample: Sample, width: int) -> Iterator[tuple[str, bool]]:

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import numpy as np
 from cyclopts import Parameter
 from msgspec import UNSET, structs
@@ -28,7 +29,7 @@ from pipeline_defs.commands.look.tracing.trace_document import DocumentTrace, tr
 from pipeline_defs.commands.look.tracing.trace_rows import Row, SampleRow, describe_row, is_removed
 from pipeline_defs.commands.look.tracing.trace_show import print_document, print_row
 from pipeline_defs.commands.terminal.options import Json, Natural
-from pipeline_defs.commands.terminal.output import print_json
+from pipeline_defs.commands.terminal.output import masked_values, print_json
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
@@ -66,7 +67,7 @@ def trace(document: DocumentId = None, /, *, place: Place | None = None, json: J
     except CorpusError as error:
         raise StoreError(str(error)) from error
     if json:
-        print_json(result)
+        print_json(masked_values(msgspec.to_builtins(result)))
     elif isinstance(result, DocumentTrace):
         print_document(result)
     else:

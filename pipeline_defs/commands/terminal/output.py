@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import UnsetType
 from rich.console import Console
 from rich.table import Table
 
+from corpus_loader.places.url_secrets import masked
 from resources.store.records import to_json
 
 PIPE_WIDTH = 180  # columns, where the output is no terminal
@@ -21,6 +22,11 @@ JOINERS = (0x200C, 0x200D)  # Persian and emoji need them, and they hide nothing
 ONE_LINE = {code: sign for code, sign in SIGNS.items() if code not in JOINERS}
 ONE_LINE |= {ord("\n"): 0x240A, ord("\t"): 0x2409}
 MANY_LINES = {code: sign for code, sign in ONE_LINE.items() if code not in (9, 10)}
+
+
+def one_line(text: str) -> str:
+    """Return a text of a document as one line for a terminal, without secrets in its URLs."""
+    return masked(text).translate(ONE_LINE)
 
 
 def new_table(title: str, names: Sequence[str], numbers: Sequence[str]) -> Table:
@@ -46,3 +52,12 @@ def table_console(width: int = PIPE_WIDTH) -> Console:
 def print_json(value: object) -> None:
     """Print a value as canonical JSON: keys sorted, those of structs too."""
     sys.stdout.write(to_json(msgspec.to_builtins(value)).decode())
+
+
+def masked_values(value: object) -> object:
+    """Return a value for JSON with the secrets in its URLs masked."""
+    if isinstance(value, str):
+        return masked(value)
+    if isinstance(value, Mapping):
+        return {key: masked_values(each) for key, each in value.items()}
+    return [masked_values(each) for each in value] if isinstance(value, list) else value

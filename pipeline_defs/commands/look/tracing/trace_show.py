@@ -19,7 +19,7 @@ from pipeline_defs.commands.look.tracing.trace_document import (
     Tokenized,
 )
 from pipeline_defs.commands.look.tracing.trace_rows import Row, RowDocument, SampleRow, TokenPlace
-from pipeline_defs.commands.terminal.output import ONE_LINE
+from pipeline_defs.commands.terminal.output import one_line
 
 NOT_THERE = "not there: see `corpus summary` for what is materialized"
 Line = tuple[str, str | None]  # name and text; None: not known
@@ -185,4 +185,4 @@ def rows_text(rows: Sequence[ShardRow], removed: int) -> str:
 
 def safe(lines: Iterable[Line]) -> dict[str, str]:
     """Return lines that are safe on a terminal; those that are not known are left out."""
-    return {name: text.translate(ONE_LINE) for name, text in lines if text is not None}
+    return {name: one_line(text) for name, text in lines if text is not None}
