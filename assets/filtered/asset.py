@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 from assets.filtered.classifier.classifier import Classifier
 from assets.filtered.classifier.percentiles import QualityScale
 from assets.filtered.classifier_asset import CLASSIFIER, load_classifier
+from assets.filtered.custom_rule_files import read_tried, try_custom_rules
 from assets.filtered.filter_documents import (
     count_first_reasons,
     count_other_languages,
@@ -132,7 +133,7 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
     inputs = (unidata_version, *kept, fingerprint, *([of_scale] if scaled else []))
     is_chat = corpus.settings.is_chat(source)
     maker = tasks_of(corpus, FILTERED, source)
-    tasks: list[Task] = []
+    tasks: list[Task[FilterInputs]] = []
     for part in manifest.parts:
         file = required_file(manifest, part, "documents")
         documents = corpus.store.file_of(manifest, file)
@@ -142,8 +143,26 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
         )
         made_of = (made_under, part.fingerprint, inputs, *([opt_out] if opt_out else []))
         tasks.append(maker.task(part.name, made_of, payload, work_bytes=file.bytes))
+    try_rules_on_new(corpus, source, config, tasks)
     all_opt_outs = opt_outs_fingerprint(config, digests) if config.rules.opt_out else UNSET
     return Plan(tasks, dump, FilteredProvenance(manifest.fingerprint, all_opt_outs))
+
+
+def try_rules_on_new(
+    corpus: Corpus, source: str, config: FilterConfig, tasks: Sequence[Task[FilterInputs]]
+) -> None:
+    """Try custom rules on documents of the first part to compute, if there is one.
+
+    Raises SettingsError if their scores differ between processes.
+    """
+    new = (task for task in tasks if task.published() is None)
+    if config.custom is None or (task := next(new, None)) is None:
+        return
+    rows = read_tried(task.payload.documents.checked())
+    try:
+        try_custom_rules(corpus.config.parent / config.custom, rows)
+    except FilterFileError as error:
+        raise SettingsError(f"{corpus.config}: source {source!r}: {error}") from error
 
 
 def opt_outs_fingerprint(config: FilterConfig, digests: Sequence[str]) -> str:

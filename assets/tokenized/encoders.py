@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from assets.tokenized.special_tokens import read_added_tokens, without_spellings
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
@@ -50,7 +52,11 @@ class Encoder(Protocol):
 
 
 class ReferenceEncoder:
-    """Encoder that uses `tokenizers`: exact by definition, and slow."""
+    """Encoder that uses `tokenizers`: exact by definition, and slow.
+
+    `tokenizer` is that of the file, `plain` the one that encodes text: no text spells a special
+    token for it.
+    """
 
     name = "tokenizers"
 
@@ -58,15 +64,27 @@ class ReferenceEncoder:
         from tokenizers import Tokenizer
 
         self.tokenizer: Tokenizer = Tokenizer.from_str(tokenizer_json)
-        self.tokenizer.no_truncation()  # a file may ask for both; a document keeps all its tokens
-        self.tokenizer.no_padding()
-        self.tokenizer.encode_special_tokens = True
+        self.plain_json = without_spellings(tokenizer_json)
+        is_same = self.plain_json is tokenizer_json
+        self.plain = self.tokenizer if is_same else Tokenizer.from_str(self.plain_json)
+        for tokenizer in (self.tokenizer, self.plain):
+            tokenizer.no_truncation()  # a file may ask for both; a document keeps all its tokens
+            tokenizer.no_padding()
+            tokenizer.encode_special_tokens = True
 
     def encode(self, texts: list[str]) -> tuple[Ids, Offsets]:
-        encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        encodings = self.plain.encode_batch_fast(texts, add_special_tokens=False)
         ids = [np.array(encoding.ids, np.uint32) for encoding in encodings]
         lengths = np.array([0, *map(len, ids)], np.int64)
         return np.concatenate([np.zeros(0, np.uint32), *ids]), np.cumsum(lengths)
+
+    @cached_property
+    def unknown_id(self) -> int | None:
+        """The id of what the model cannot spell, None if it has none."""
+        model = read_added_tokens(self.plain_json.encode()).model
+        if model.unk_id is not None:
+            return model.unk_id
+        return self.tokenizer.token_to_id(model.unk_token or "")
 
     @cached_property
     def component_types(self) -> dict[str, str | None]:
@@ -157,7 +175,7 @@ def make_encoders(tokenizer_json: str) -> Encoders:
     added = (token.content for token in reference.tokenizer.get_added_tokens_decoder().values())
     texts = [*PROBE_TEXTS, *(f"a{content}b {content}  {content}" for content in added)]
     try:
-        fast = FastEncoder(tokenizer_json)
+        fast = FastEncoder(reference.plain_json)
         if are_equal(fast, reference, texts):
             return Encoders(fast, reference)
         warn_of_fallback("fastokens differs from tokenizers on the probe texts")

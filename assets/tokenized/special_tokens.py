@@ -1,7 +1,8 @@
 """Special tokens whose id text could be given, which would end a document early.
 
 `tokenizers` can treat the spelling of a special token as plain text. The model then sees that text,
-and Unigram, or BPE with `ignore_merges`, still finds it if its own vocabulary has it too.
+and Unigram, or BPE with `ignore_merges`, still finds it if its own vocabulary has it too. So text
+is encoded with a vocabulary that has another spelling there, which no text has.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
+NONCHARACTER = "\ufdef"
 FILLING = re.compile("fim|pre|mid|suf", re.IGNORECASE)  # in names such as <PRE> or <fim_begin>
 
 
@@ -32,18 +34,25 @@ class AddedToken(msgspec.Struct, frozen=True):
     special: bool = False
 
 
-class UnknownToken(msgspec.Struct, frozen=True):
-    """Token that a model gives to what it cannot spell, by its spelling or its id."""
+class ModelFacts(msgspec.Struct, frozen=True):
+    """Kind of a model, and the token that it gives to what it cannot spell, by spelling or id."""
 
+    type: str | None = None
+    ignore_merges: bool = False
     unk_token: str | None = None
     unk_id: int | None = None
+
+    @property
+    def merges_alone(self) -> bool:
+        """Whether an entry is found by merges alone: no text spells a special token."""
+        return self.type == "BPE" and not self.ignore_merges
 
 
 class AddedTokens(msgspec.Struct, frozen=True):
     """Added tokens of a tokenizer.json; reading them alone takes little of the file's size."""
 
     added_tokens: list[AddedToken] = []
-    model: UnknownToken = UnknownToken()
+    model: ModelFacts = ModelFacts()
 
     def special(self) -> list[str]:
         """List the special tokens."""
@@ -64,6 +73,45 @@ def read_added_tokens(tokenizer_json: bytes) -> AddedTokens:
     return msgspec.json.decode(tokenizer_json, type=AddedTokens)
 
 
+def without_spellings(tokenizer_json: str) -> str:
+    """Return a tokenizer.json that gives no text the id of a special token, and all other ids.
+
+    The entries of special tokens in its vocabulary are spelled in another way; the unknown token
+    stays. It is the same where merges alone find entries.
+    """
+    known = read_added_tokens(tokenizer_json.encode())
+    hidden = {*known.special()} - {*known.unknown()}
+    if known.model.merges_alone or not hidden:
+        return tokenizer_json
+    content = json.loads(tokenizer_json)
+    model = content["model"]
+    if isinstance(model["vocab"], dict):
+        hidden &= model["vocab"].keys()
+        model["vocab"] = {
+            hidden_name(token_id) if text in hidden else text: token_id
+            for text, token_id in model["vocab"].items()
+        }
+    else:
+        hidden &= {text for text, _ in model["vocab"]}
+        model["vocab"] = [
+            [hidden_name(number) if text in hidden else text, score]
+            for number, (text, score) in enumerate(model["vocab"])
+        ]
+    if not hidden:
+        return tokenizer_json
+    pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model.get("merges", ())]
+    if pairs:
+        model["merges"] = [pair for pair in pairs if not hidden & {*pair, "".join(pair)}]
+    added = [token for token in content["added_tokens"] if token["content"] not in hidden]
+    unused = dict.fromkeys(("post_processor", "truncation", "padding"))
+    return json.dumps(content | unused | {"added_tokens": added}, ensure_ascii=False)
+
+
+def hidden_name(token_id: int) -> str:
+    """Return a spelling of an entry that no text has: 16 noncharacters, and its id."""
+    return f"{NONCHARACTER * 16}{token_id}"
+
+
 def tokens_with_shared_ids(tokenizer: Tokenizer) -> list[str]:
     """List the special tokens that share their id with another entry of the model.
 
@@ -78,17 +126,22 @@ def tokens_with_shared_ids(tokenizer: Tokenizer) -> list[str]:
 def spelled_tokens(tokenizer: Tokenizer, marks: Container[int | None]) -> list[str]:
     """List the special tokens whose spelling, as plain text, is given their id.
 
-    Switches `tokenizer` to treating special tokens as plain text. The unknown token is allowed,
-    unless it is one of `marks`, the ids around a document.
+    The unknown token is allowed, unless it is one of `marks`, the ids around a document.
     """
-    model = json.loads(tokenizer.to_str())["model"]
-    unknown_id = model.get("unk_id", tokenizer.token_to_id(model.get("unk_token") or ""))
-    tokenizer.encode_special_tokens = True
+    from tokenizers import Tokenizer
+
+    tokenizer_json = tokenizer.to_str()
+    model = read_added_tokens(tokenizer_json.encode()).model
+    unknown_id = model.unk_id
+    if unknown_id is None:
+        unknown_id = tokenizer.token_to_id(model.unk_token or "")
+    plain = Tokenizer.from_str(without_spellings(tokenizer_json))
+    plain.encode_special_tokens = True
     return [
         text
         for token_id, text in special_tokens(tokenizer).items()
         if (token_id != unknown_id or token_id in marks)
-        and token_id in ids_of_spelling(tokenizer, text)
+        and token_id in ids_of_spelling(plain, text)
     ]
 
 

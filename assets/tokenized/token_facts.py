@@ -67,6 +67,7 @@ class TokenizerNumbers(MarkedTokenFacts, frozen=True, kw_only=True):
     sample_wanted_bytes    bytes that the config asks for, by source
     sample_takes_all_of    sources drawn in full
     served                 fit to the sample, with which later documents are compared
+    switched_off           of a loaded tokenizer, what is random in its file and is not used
     """
 
     entries_unfilled: int | msgspec.UnsetType = msgspec.UNSET
@@ -75,6 +76,7 @@ class TokenizerNumbers(MarkedTokenFacts, frozen=True, kw_only=True):
     sample_wanted_bytes: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     sample_takes_all_of: list[str] | msgspec.UnsetType = msgspec.UNSET
     served: list[ServedText] | msgspec.UnsetType = msgspec.UNSET
+    switched_off: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class TokenizedProvenance(MarkedTokenFacts, frozen=True, kw_only=True):

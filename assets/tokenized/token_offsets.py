@@ -32,7 +32,7 @@ def byte_starts(
     if len(texts) > 1:  # a text alone begins at 0, and may be long: this takes 4 bytes a token
         starts -= np.repeat(begins, np.diff(offsets))
     for row in np.flatnonzero(is_wrong).tolist():
-        starts[offsets[row] : offsets[row + 1]] = reference_starts(texts[row], reference.tokenizer)
+        starts[offsets[row] : offsets[row + 1]] = reference_starts(texts[row], reference.plain)
     return starts
 
 

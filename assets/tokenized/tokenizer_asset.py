@@ -6,6 +6,7 @@ again as it is, and the manifest stays the same.
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -49,7 +50,9 @@ from assets.tokenized.tokenizer import (
     train_bpe,
 )
 from assets.tokenized.training_sample import sample_warnings, wanted_bytes
+from assets.tokenized.trial import encode_once, faults_of, refuse_shared_ids, without_dropout
 from resources.corpus import Corpus
+from resources.engine.fresh_process import call_in_fresh_process
 from resources.errors import UsageError
 from resources.settings.named_files import check_named_file, read_named_file
 from resources.settings.tokenizer import TokenizerConfig
@@ -62,6 +65,7 @@ from resources.store.store import StoreError
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 NAME = "tokenizer"
+TRIED = "tried-1"  # in the fingerprint of a loaded tokenizer: raised with what trial.py asks of it
 RETRAIN = "retrain"
 
 Sample = list[tuple[str, pl.DataFrame]]  # documents of a source; each source may come many times
@@ -94,7 +98,7 @@ def plan_tokenizer(corpus: Corpus, partition: str) -> Plan:
             refuse_loaded(config)
         path = corpus.config.parent / config.path
         check_named_file(path, MOST_FILE_BYTES)
-        made_of = [config_of(config), [hash_file(path)[0]]]
+        made_of = [config_of(config), [hash_file(path)[0]], TRIED]
         inputs = TokenizerInputs(config, path)
         task = tasks_of(corpus, TOKENIZER, partition).task(NAME, made_of, inputs, work_bytes=0)
         return Plan([task], config_of(config), TokenizerProvenance())
@@ -196,8 +200,8 @@ def make_tokenizer(task: Task[TokenizerInputs]) -> list[PartRecord]:
         earlier = inputs.kept.stats
         stats = replace(earlier, numbers=replace(earlier.numbers, **facts))
     elif inputs.path is not None:
-        tokenizer_json, loaded = load_tokenizer(inputs.path, config)
-        stats = Stats(numbers=TokenizerNumbers(**asdict(loaded)))
+        tokenizer_json, loaded, off = load_tokenizer(inputs.path, config)
+        stats = Stats(numbers=TokenizerNumbers(**asdict(loaded), switched_off=off or UNSET))
     elif inputs.sources:
         sample, drawn = draw_sample(inputs.sources, config)
         tokenizer_json = train_bpe((documents["text"] for _, documents in sample), config)
@@ -213,11 +217,22 @@ def make_tokenizer(task: Task[TokenizerInputs]) -> list[PartRecord]:
     return [writer.publish(stats)]
 
 
-def load_tokenizer(path: Path, config: TokenizerConfig) -> tuple[str, MarkedTokenFacts]:
-    """Load (canonical tokenizer.json, facts for later stages); TokenizerError names the file."""
+def load_tokenizer(path: Path, config: TokenizerConfig) -> tuple[str, MarkedTokenFacts, list[str]]:
+    """Load and try a tokenizer.json; TokenizerError names the file and its fault.
+
+    Returns its canonical form, facts for later stages, and what is switched off in it.
+    """
     try:
-        tokenizer_json = canonical_json(read_named_file(path, MOST_FILE_BYTES).decode())
-        return tokenizer_json, token_facts(tokenizer_json, config)
+        canonical = canonical_json(read_named_file(path, MOST_FILE_BYTES).decode())
+        refuse_shared_ids(canonical)
+        facts = token_facts(canonical, config)
+        tokenizer_json, off = without_dropout(canonical)
+        if off:
+            tokenizer_json = canonical_json(tokenizer_json)
+            facts = token_facts(tokenizer_json, config)
+        for fault in faults_of(tokenizer_json, partial(call_in_fresh_process, encode_once)):
+            raise TokenizerError(fault)
+        return tokenizer_json, facts, off
     except UnicodeDecodeError as error:
         raise TokenizerError(
             f"{path}: not a tokenizer.json: not UTF-8 ({error}). Check tokenizer.path, and save "
@@ -294,8 +309,16 @@ def describe_tokenizer(corpus: Corpus, manifest: TokenizerManifest) -> Metadata:
 
 
 def warn_of_sample(corpus: Corpus, manifest: TokenizerManifest) -> Conclusion:
-    """Warn of sources that had less text than their share of the sample."""
+    """Warn of sources that had less text than their share, and of what is switched off."""
     numbers = manifest.parts[0].stats.numbers
+    if numbers.switched_off is not UNSET:
+        names = ", ".join(numbers.switched_off)
+        return Conclusion(
+            [
+                f"the tokenizer's file asks for {names}, which is switched off: the "
+                "same text must have the same ids in every build"
+            ]
+        )
     if numbers.sample_wanted_bytes is UNSET or numbers.sample_bytes is UNSET:
         return Conclusion()
     return Conclusion(sample_warnings(numbers.sample_wanted_bytes, numbers.sample_bytes))

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from small_tokenizer import sample_texts, trained, with_entries, with_token
 from tokenizers import Tokenizer, models
 
+from assets.tokenized.encoders import ReferenceEncoder
 from assets.tokenized.tokenizer import (
     TokenizerError,
     canonical_json,
@@ -24,6 +25,7 @@ from assets.tokenized.tokenizer import (
     train_bpe,
     vocabulary_size,
 )
+from assets.tokenized.trial import ids_of
 from resources.settings.tokenizer import END_OF_DOCUMENT, TokenizerConfig
 
 # sha256 of the sample's tokenizer.json: it must outlive changes of the trainer.
@@ -149,29 +151,12 @@ def test_fingerprint_ignores_layout_and_sees_content() -> None:
     assert canonical_json(canonical_json(pretty)) == trained()
 
 
-def test_text_that_a_unigram_takes_for_a_special_token_is_refused() -> None:
-    fault = (
-        r"special tokens \['</s>'\] is given their ids.*special token that only added_tokens has"
-    )
-    with pytest.raises(TokenizerError, match=fault):
-        token_facts(unigram(), TokenizerConfig(path="it", end_of_document="</s>"))
-
-    content = json.loads(unigram())
-    unknown, end = content["added_tokens"]
-    content["added_tokens"] = [
-        unknown,
-        end | {"special": False},
-        end | {"content": "<eod>", "id": 5},
-    ]
-    facts = token_facts(json.dumps(content), TokenizerConfig(path="it", end_of_document="<eod>"))
-    assert facts.end_of_document_id == 5
-
-
-def test_spellings_of_other_special_tokens_are_refused_too() -> None:
-    content = json.loads(unigram())
-    content["added_tokens"].append(content["added_tokens"][1] | {"content": "<eod>", "id": 5})
-    with pytest.raises(TokenizerError, match=r"special tokens \['</s>'\] is given their ids"):
-        token_facts(json.dumps(content), TokenizerConfig(path="it", end_of_document="<eod>"))
+def test_text_that_spells_an_entry_of_a_unigram_gets_other_ids() -> None:
+    facts = token_facts(unigram(), TokenizerConfig(path="it", end_of_document="</s>"))
+    assert (facts.end_of_document_id, facts.vocab_size) == (1, 5)
+    encoder = ReferenceEncoder(unigram())
+    assert ids_of(encoder, ["ab", "a</s>b", "</s>"]) == [[2, 3], [2, 0, 3], [0]]
+    assert encoder.decode([[2, 1, 3]]) == ["a </s> b"]
 
 
 def test_the_unknown_token_may_come_out_unless_it_ends_documents() -> None:
@@ -202,13 +187,12 @@ def with_ignored_merges(end_id: int, *, is_entry: bool) -> str:
     return json.dumps(content | {"pre_tokenizer": split})
 
 
-def test_text_that_a_bpe_takes_whole_for_a_special_token_is_refused() -> None:
-    fault = r"special tokens \['<\|endoftext\|>'\] is given their ids.*Take them out of model.vocab"
-    with pytest.raises(TokenizerError, match=fault):
-        token_facts(with_ignored_merges(999, is_entry=True), TokenizerConfig())
-
-    facts = token_facts(with_ignored_merges(999, is_entry=False), TokenizerConfig())
-    assert facts.end_of_document_id == 999
+def test_text_that_a_bpe_takes_whole_gets_no_special_token() -> None:
+    for is_entry in (True, False):
+        content = with_ignored_merges(999, is_entry=is_entry)
+        assert token_facts(content, TokenizerConfig()).end_of_document_id == 999
+        ids = ids_of(ReferenceEncoder(content), ["a <|endoftext|> b", "<|endoftext|>"])
+        assert all(given and 999 not in given for given in ids)
 
 
 def test_an_end_token_with_the_id_of_an_entry_is_refused() -> None:
