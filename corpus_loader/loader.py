@@ -143,6 +143,7 @@ class CorpusLoader:
         self.cursor = 0  # samples of all ranks that were yielded
         self.is_loaded = False  # the cursor is that of a state
         self.is_done = False  # nothing is left of the epoch that the next iteration is for
+        self.moves = 0  # calls of load_state_dict and set_epoch that moved it
         self.first_look_up = 1  # batches of the next iteration to look up together at first
         self._stats = LoaderStats()
 
@@ -163,7 +164,8 @@ class CorpusLoader:
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch; a loader that is inside that epoch stays where it is.
 
-        So does one that loaded the state of that epoch's end: the next iteration gives nothing.
+        So does one that loaded the state of that epoch's end: the next iteration gives nothing. In
+        the middle of an iteration, its next batch is the first of that epoch.
         """
         check_whole("epoch", epoch)
         if not 0 <= epoch < LARGEST // self.split.epoch_samples:
@@ -172,6 +174,7 @@ class CorpusLoader:
         self.is_done = self.is_loaded and self.cursor == start + self.split.epoch_samples
         if epoch != self.epoch and not self.is_done:
             self.go_to(start)
+            self.moves += 1
 
     def begin(self) -> None:
         """Begin an iteration: one of validation at the first sample, unless a state was loaded."""
@@ -188,21 +191,30 @@ class CorpusLoader:
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches up to the end of the epoch; then the loader is in the next."""
-        batches = (
-            zip(group.cursors, group.sizes, group.batches(), strict=True) for group in self.groups()
+        return self.given(
+            lambda: chain.from_iterable(
+                zip(group.cursors, group.sizes, group.batches(), strict=True)
+                for group in self.groups()
+            )
         )
-        return self.given(chain.from_iterable(batches))
 
-    def given(self, batches: Iterator[tuple[int, int, BatchType]]) -> Iterator[BatchType]:
+    def given(
+        self, batches_from_here: Callable[[], Iterator[tuple[int, int, BatchType]]]
+    ) -> Iterator[BatchType]:
         """Yield the batches of an iteration, each after the loader has gone to its cursor.
 
-        They come with their cursor and their number of samples.
+        They come with their cursor and their number of samples. If the loader is moved meanwhile,
+        they come from there on.
         """
         self.begin()
-        end = self.iteration_end()
-        for cursor, _, batch in self._stats.timed(batches, itemgetter(1)):
-            self.go_to(cursor)
-            yield batch
+        is_moved = True
+        while is_moved:
+            end, moves, is_moved = self.iteration_end(), self.moves, False
+            for cursor, _, batch in self._stats.timed(batches_from_here(), itemgetter(1)):
+                self.go_to(cursor)
+                yield batch
+                if is_moved := self.moves != moves:
+                    break
         self.go_to(end)
 
     def stats(self) -> LoaderStats:
@@ -276,12 +288,13 @@ class CorpusLoader:
         return state if self.source is None else state | {"source": self.source}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state, with the next iteration.
+        """Continue from a saved state, with the next iteration, or the next batch of this one.
 
         Raises CorpusError for the state of another corpus, mixture or seed.
         """
         self.cursor = check_state(state, self.state_dict(), self.mixture_with)
         self.is_loaded, self.is_done = True, False
+        self.moves += 1
 
     def mixture_with(self, data: str) -> Mixture | None:
         """Return the mixture of another phase of the corpus that has this fingerprint, if any."""

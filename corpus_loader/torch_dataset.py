@@ -34,6 +34,7 @@ from corpus_loader.places.errors import CorpusError
 Tensors = dict[str, torch.Tensor]
 
 LOADED = -1  # instead of a seed in `used`: workers loaded the state of another epoch's end
+MOVED = -3  # the main process has gone elsewhere meanwhile
 AHEAD = -2  # Accelerate iterates in this process, some batches ahead
 QUEUE_SECONDS = 1.0  # for a worker to send what it has read ahead; torch waits 5 for its end
 OF_THE_CORPUS = {  # options of torch's DataLoader
@@ -72,7 +73,7 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         self.is_dispatched = False  # Accelerate distributes the batches of this process
         # Cursor and is_done, which the main process writes for workers that stay (see `start`).
         self.start_of_iteration = torch.zeros(2, dtype=torch.int64).share_memory_()
-        self.free_position()
+        self.used = torch.zeros(1, dtype=torch.int64).share_memory_()  # see `free_position`
 
     def __len__(self) -> int:
         """Batches of a whole epoch; of all ranks if Accelerate distributes them."""
@@ -83,10 +84,13 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         info = get_worker_info()
         if info is None and not self.is_ahead:
             self.check_worker(0, 0)
-            yield from self.loader.given(self.all_tensors())
+            yield from self.loader.given(self.all_tensors)
         elif info is None:
             self.use_position(AHEAD)
-            yield from map(to_tensors, self.loader.batches(of_all_ranks=self.is_dispatched))
+            moves = self.loader.moves
+            for batch in self.loader.batches(of_all_ranks=self.is_dispatched):
+                refuse_move(is_moved=self.loader.moves != moves)
+                yield to_tensors(batch)
         else:
             yield from self.share_of_worker(info.id, info.num_workers, info.seed - info.id)
 
@@ -118,6 +122,7 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         end = self.loader.iteration_end()
         skip = number + self.taken * workers
         for batch in self.loader.batches(skip, workers, self.is_dispatched):
+            refuse_move(is_moved=not self.is_counted and int(self.used) == MOVED)
             self.taken += 1
             yield to_tensors(batch)
         self.taken = 0
@@ -145,8 +150,10 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         """Let an iteration begin: the main process has moved.
 
         `used` is the seed of the iteration whose workers began at this position; 0: none did. They
-        write it, to shared memory. A late worker of an iteration before writes to the old one.
+        write it, to shared memory. A late worker of an iteration before writes to the old one, in
+        which those that still give batches find MOVED.
         """
+        self.used.fill_(MOVED)
         self.used = torch.zeros(1, dtype=torch.int64).share_memory_()
 
     def use_position(self, seed: int) -> None:
@@ -210,7 +217,10 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state, with the next iteration."""
+        """Continue from a saved state, with the next iteration.
+
+        One in the middle goes on from there, or raises if its workers read ahead uncounted.
+        """
         own = {key: value for key, value in state.items() if key not in ("worker", "taken")}
         info, before = get_worker_info(), self.loader.cursor
         self.loader.load_state_dict(own)
@@ -257,18 +267,26 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
         if self.num_workers == 0 and self.collate_fn is as_it_is and not self.pin_memory:
             yield from self._stats.timed(iter(dataset), rows_of)  # torch would do no more
             return
-        dataset.loader.begin()
-        end = dataset.loader.iteration_end()
-        dataset.tell_workers()
-        dataset.is_counted = True  # as the workers that start now are told
+        loader, is_moved = dataset.loader, True
+        loader.begin()
+        while is_moved:
+            end, moves, is_moved = loader.iteration_end(), loader.moves, False
+            for batch in self._stats.timed(self.of_workers(), rows_of):
+                loader.go_to(int(batch["cursor"][0]))
+                yield batch
+                if is_moved := loader.moves != moves:
+                    break
+        loader.go_to(end)
+
+    def of_workers(self) -> Iterator[Tensors]:
+        """Return the batches from where the loader is, as torch's DataLoader gives them."""
+        self.dataset.tell_workers()
+        self.dataset.is_counted = True  # as the workers that start now are told
         try:
-            batches = super().__iter__()
+            batches: Iterator[Tensors] = super().__iter__()
         finally:
-            dataset.is_counted = False
-        for batch in self._stats.timed(batches, rows_of):
-            dataset.loader.go_to(int(batch["cursor"][0]))
-            yield batch
-        dataset.loader.go_to(end)
+            self.dataset.is_counted = False
+        return batches
 
     def stats(self) -> LoaderStats:
         """Return the batches that were yielded so far, and the time that they took."""
@@ -284,8 +302,18 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state, with the next iteration."""
+        """Continue from a saved state, with the next iteration, or the next batch of this one."""
         self.dataset.load_state_dict(state)
+
+
+def refuse_move(*, is_moved: bool) -> None:
+    """Raise CorpusError if a dataset was moved while batches are read ahead of it."""
+    if is_moved:
+        raise CorpusError(
+            "load_state_dict or set_epoch was called in the middle of an iteration, whose batches "
+            "are read ahead: they are not from there. Begin another iteration after such a call, "
+            "or use CorpusDataLoader."
+        )
 
 
 def wait_for_queue() -> None:

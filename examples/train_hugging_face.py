@@ -1,4 +1,4 @@
-"""transformers' Trainer on a corpus; run it again to go on from the last checkpoint.
+"""transformers' Trainer on a corpus; run it again to go on from the last whole checkpoint.
 
     torchrun --nproc-per-node 2 examples/train_hugging_face.py corpus_store --steps 20
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from options import open_batches, open_validation, parse
 from transformers import LlamaConfig, LlamaForCausalLM, TrainingArguments
-from transformers.trainer_utils import get_last_checkpoint
 
 from corpus_loader.trainers.hugging_face_trainer import CorpusTrainer
 
@@ -44,7 +43,7 @@ def main() -> None:
         num_attention_heads=2,
     )
     trainer = CorpusTrainer(LlamaForCausalLM(config), args, corpus=batches, eval_dataset=held_out)
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(options.out)))
+    trainer.train(resume_from_checkpoint=True)
 
 
 if __name__ == "__main__":

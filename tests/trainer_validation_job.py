@@ -32,7 +32,13 @@ def main() -> None:
     """Evaluate, and train for a step with an evaluation after it."""
     store, out = sys.argv[1:]
     args = TrainingArguments(
-        out, max_steps=1, eval_strategy="steps", eval_steps=1, use_cpu=True, report_to=[]
+        out,
+        max_steps=1,
+        per_device_train_batch_size=2,
+        eval_strategy="steps",
+        eval_steps=1,
+        use_cpu=True,
+        report_to=[],
     )
 
     def batches(**what: Any) -> CorpusDataLoader:

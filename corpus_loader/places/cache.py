@@ -161,8 +161,8 @@ class Cache:
                     break
             if (sha256 := digest.hexdigest()) != path.name:
                 return (
-                    f"{size:,} bytes of sha256 {sha256} came, not {num_bytes:,} of {path.name}: "
-                    "`corpus verify` says what is wrong"
+                    f"it is damaged: {size:,} bytes of sha256 {sha256} came, not {num_bytes:,} of "
+                    f"{path.name}: `corpus verify` says what is wrong"
                 )
             with suppress(FileExistsError):  # of two that fetched it, one throws its own away
                 os.link(temporary, path)

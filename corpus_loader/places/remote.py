@@ -151,6 +151,8 @@ class RemoteStore:
                     f"{self.url}: {name} is missing ({error}). {repair(name)}. If `sharded` was "
                     "built again since, run the job `mix_corpus`."
                 ) from None
+            except CorpusError as error:
+                raise CorpusError(f"{self.url}: {name}: {error}") from error
             yield path
 
 

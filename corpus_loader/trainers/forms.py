@@ -14,16 +14,22 @@ import torch  # noqa: TID253  whoever imports this module uses torch
 from corpus_loader.places.errors import CorpusError
 
 Tensors = dict[str, torch.Tensor]
-FlatBatch = dict[str, torch.Tensor | int]
+ModelInputs = dict[str, torch.Tensor | int]
 IGNORED = -100  # ignore_index of torch's cross_entropy
 
 
-def hugging_face(batch: Tensors) -> Tensors:
-    """Return input_ids, labels and position_ids, int64 [rows, length].
+def hugging_face(batch: Tensors) -> ModelInputs:
+    """Return input_ids, labels and position_ids, int64 [rows, length], and use_cache, False.
 
-    Positions begin at 0 in each document, by which models of transformers with flash attention
-    tell packed documents apart; with other attention, see `document_mask`.
+    Positions begin at 0 in each document, by which models of transformers tell packed documents
+    apart, but not if they fill a cache, as they do by default outside of their Trainer: it is
+    switched off here. A model without that argument needs `document_mask`.
     """
+    return {**row_tensors(batch), "use_cache": False}
+
+
+def row_tensors(batch: Tensors) -> Tensors:
+    """Return input_ids, labels and position_ids, int64 [rows, length]."""
     check_documents(batch)
     return {
         "input_ids": batch["tokens"],
@@ -32,15 +38,17 @@ def hugging_face(batch: Tensors) -> Tensors:
     }
 
 
-def hugging_face_flat(batch: Tensors) -> FlatBatch:
+def hugging_face_flat(batch: Tensors) -> ModelInputs:
     """Return the same in one row without padding between documents, int64 [1, rows x length].
 
     With cu_seq_lens_q and _k, int32 [documents + 1], and max_length_q and _k, as
     DataCollatorWithFlattening gives them to attention over segments of varying length.
     """
-    flat = {name: tensor.reshape(1, -1) for name, tensor in hugging_face(batch).items()}
+    flat = {name: tensor.reshape(1, -1) for name, tensor in row_tensors(batch).items()}
     edges, longest = batch["cu_seqlens"].int(), int(batch["max_seqlen"])
-    return flat | {
+    return {
+        **flat,
+        "use_cache": False,
         "cu_seq_lens_q": edges,
         "cu_seq_lens_k": edges,
         "max_length_q": longest,

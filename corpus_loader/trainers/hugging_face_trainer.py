@@ -4,26 +4,31 @@
     loader = CorpusLoader(store, rank=args.process_index, world_size=args.world_size, batch_size=8,
                           options=LoaderOptions(with_documents=True))
     trainer = CorpusTrainer(model, args, corpus=CorpusDataLoader(CorpusDataset(loader)))
-    trainer.train(resume_from_checkpoint=has_checkpoint)
+    trainer.train(resume_from_checkpoint=True)  # the newest whole checkpoint, if there is one
 
 With eval_dataset, a CorpusDataLoader of split="validation", `evaluate` gives the mean loss of all
 held-out tokens as eval_loss, and those of each source as eval_books_loss.
 
-A checkpoint's folder has the loader's state. The Trainer itself resumes by reading batches again to
-skip them, which takes hours and is wrong for another number of ranks: it is told not to.
+A checkpoint's folder has the loader's state, which is written last: a folder without it is of a
+save that was killed, and no checkpoint. Older ones are removed after that. The Trainer itself
+resumes by reading batches again to skip them, which takes hours and is wrong for another number of
+ranks: it is told not to.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch  # noqa: TID253  whoever imports this module uses torch
+from torch import distributed  # noqa: TID253
 from torch.nn import functional  # noqa: TID253
 from transformers import Trainer, TrainerCallback
-from transformers.trainer_utils import get_last_checkpoint
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, rotate_checkpoints
 
 from corpus_loader.loader import CorpusLoader
 from corpus_loader.places.errors import CorpusError
@@ -31,6 +36,8 @@ from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
 from corpus_loader.trainers.forms import Tensors, hugging_face, learned
 
 STATE_FILE = "corpus_loader.json"
+TRAINER_STATE_NAME = "trainer_state.json"
+logger = logging.getLogger(__name__)
 
 
 class EndlessBatches:
@@ -49,14 +56,23 @@ class EndlessBatches:
 class SaveLoader(TrainerCallback):  # type: ignore[misc]
     """Write the loader's state into the folder of each checkpoint."""
 
-    def __init__(self, corpus: CorpusDataLoader) -> None:
-        self.corpus = corpus
+    def __init__(self, corpus: CorpusDataLoader, most_checkpoints: int | None) -> None:
+        self.corpus, self.most_checkpoints = corpus, most_checkpoints
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        """Remove the state of an earlier save of this step, whose files are written again."""
+        if control.should_save and state.is_world_process_zero:
+            (folder_of(args, state) / STATE_FILE).unlink(missing_ok=True)
 
     def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Write it once the other files are there, by one process: it is the same on all."""
+        if distributed.is_available() and distributed.is_initialized():
+            distributed.barrier()
         if state.is_world_process_zero:
-            folder = Path(args.output_dir, f"checkpoint-{state.global_step}")
-            (folder / STATE_FILE).write_text(json.dumps(self.corpus.state_dict()))
+            write_state(folder_of(args, state) / STATE_FILE, self.corpus.state_dict())
+            rotate_checkpoints(
+                args.output_dir, self.most_checkpoints, state.best_model_checkpoint, use_mtime=True
+            )
 
 
 class CorpusTrainer(Trainer):  # type: ignore[misc]
@@ -64,7 +80,7 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
 
     `form` makes a batch of the loader's tensors, by default `hugging_face`. All others are the
     Trainer's. Raises CorpusError without `max_steps`, for a loader of validation, for an
-    `eval_dataset` of a phase, or for loaders of other ranks than those of the training.
+    `eval_dataset` of a phase, or for loaders of other ranks or batches than those of the training.
     """
 
     control: Any
@@ -92,8 +108,11 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
                 "max_steps is not set, by which the training ends: its batches have no end. An "
                 f"epoch of the phase has {len(corpus.dataset):,} batches for each rank."
             )
+        self.check_batch_size(corpus)
         self.args.ignore_data_skip = True
-        self.add_callback(SaveLoader(corpus))
+        # The Trainer would remove older checkpoints before the loader's state is in the new one.
+        self.add_callback(SaveLoader(corpus, self.args.save_total_limit))
+        self.args.save_total_limit = None
 
     def check_ranks(self, corpus: CorpusDataLoader) -> None:
         """Raise CorpusError for a loader of other ranks than those of the training."""
@@ -104,6 +123,15 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
                 f"the loader is for rank {split.rank} of {split.world_size}, this process is rank "
                 f"{ranks[0]} of {ranks[1]}. Give CorpusLoader rank=args.process_index and "
                 "world_size=args.world_size."
+            )
+
+    def check_batch_size(self, corpus: CorpusDataLoader) -> None:
+        """Raise CorpusError for a loader whose batches have another size than the arguments say."""
+        size, said = corpus.dataset.loader.split.batch_size, self.args.train_batch_size
+        if size != said:
+            raise CorpusError(
+                f"the loader has batch_size={size}, the training arguments say {said} samples for "
+                "each process (per_device_train_batch_size). Give both the same."
             )
 
     def check_validation(self, held: object) -> None:
@@ -163,10 +191,13 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
         return EndlessBatches(self.corpus, self.form)
 
     def train(self, resume_from_checkpoint: str | bool | None = None, **others: Any) -> Any:
-        """Train, from a checkpoint and the loader's state in it if one is given; True: the last."""
+        """Train, from a checkpoint and the loader's state in it if one is given.
+
+        True: from the newest that is whole, or from the start if no save has ended yet.
+        """
         folder = resume_from_checkpoint
         if folder is True:
-            folder = get_last_checkpoint(self.args.output_dir)
+            folder = newest_checkpoint(self.args.output_dir)
         if folder:
             self.corpus.load_state_dict(read_state(Path(folder) / STATE_FILE))
         return super().train(resume_from_checkpoint=folder or None, **others)
@@ -175,6 +206,44 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
 def mean_of(sums: torch.Tensor) -> float:
     """Return the mean of a sum and its count."""
     return float(sums[0] / sums[1])
+
+
+def folder_of(args: Any, state: Any) -> Path:
+    """Return the folder of the checkpoint of the current step."""
+    return Path(args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}")
+
+
+def write_state(path: Path, state: Mapping[str, Any]) -> None:
+    """Write the loader's state whole, or not at all."""
+    draft = path.with_suffix(".part")
+    with draft.open("w") as file:
+        file.write(json.dumps(state))
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def newest_checkpoint(folder: str | Path) -> str | None:
+    """Return the newest checkpoint that is whole, None if no save has ended.
+
+    Raises CorpusError if all are of a training without CorpusTrainer.
+    """
+    found = [path for path in Path(folder).glob(f"{PREFIX_CHECKPOINT_DIR}-*") if path.is_dir()]
+    steps = {int(number): path for path in found if (number := path.name.split("-")[1]).isdigit()}
+    for _, path in sorted(steps.items(), reverse=True):
+        try:
+            read_state(path / STATE_FILE)
+        except CorpusError as error:
+            logger.warning("%s", error)
+        else:
+            return str(path)
+    if ended := [path for path in steps.values() if (path / TRAINER_STATE_NAME).is_file()]:
+        raise CorpusError(
+            f"no checkpoint in {folder} has the loader's state ({STATE_FILE}), and {ended[0].name} "
+            "has all else: it is of a training without CorpusTrainer. Name another output_dir, or "
+            "start without a checkpoint."
+        )
+    return None
 
 
 def read_state(path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@
 
 Lightning reads a batch ahead, so that a loader's own count would be one too far. The callback
 counts the batches whose training step has ended, and keeps the place of the last whole step of the
-optimizer: what was accumulated for the next one is read again.
+optimizer: what was accumulated for the next one is read again, and a checkpoint says so.
 """
 
 from __future__ import annotations
@@ -48,14 +48,30 @@ class CorpusCallback(Callback):  # type: ignore[misc]
 
     def __init__(self, batches: LightningBatches) -> None:
         self.batches = batches
-        self.used = self.saved = batches.corpus.dataset.loader.cursor
-        self.steps = 0
+        self.saved = batches.corpus.dataset.loader.cursor
+        self.steps = self.accumulated = 0  # steps of the optimizer, and batches since the last
+
+    def on_train_start(self, trainer: Any, *others: Any, **named: Any) -> None:
+        """Count steps from those of the checkpoint."""
+        self.steps, self.accumulated = trainer.global_step, 0
 
     def on_train_batch_end(self, trainer: Any, *others: Any, **named: Any) -> None:
         """Count a batch, and keep its place if the optimizer took a step."""
-        self.used = self.batches.ahead.popleft()
+        used = self.batches.ahead.popleft()
+        self.accumulated += 1
         if trainer.global_step != self.steps:
-            self.saved, self.steps = self.used, trainer.global_step
+            self.saved, self.steps, self.accumulated = used, trainer.global_step, 0
+
+    def on_save_checkpoint(self, trainer: Any, module: Any, checkpoint: dict[str, Any]) -> None:
+        """Take the batches that are read again out of what Lightning counted.
+
+        It steps after every so many batches of its own count: the first step after a resume would
+        else be of fewer.
+        """
+        progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
+        for counts in (progress["total"], progress["current"]):
+            for name in ("ready", "started", "processed", "completed"):
+                counts[name] = max(0, counts[name] - self.accumulated)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the loader's state after the last whole step."""
@@ -65,4 +81,4 @@ class CorpusCallback(Callback):  # type: ignore[misc]
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue after that step."""
         self.batches.corpus.load_state_dict(state_dict)
-        self.used = self.saved = self.batches.corpus.dataset.loader.cursor
+        self.saved = self.batches.corpus.dataset.loader.cursor

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from format_folders import peer
@@ -83,3 +84,95 @@ def test_the_trainer_prints_the_loss_on_what_is_held_out_by_source(
 
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     assert done.stdout.count(b"'eval_notes_loss'") == 1
+
+
+def checkpoint(out: Path, step: int, *files: str) -> None:
+    """A checkpoint's folder with some of its files."""
+    folder = out / f"checkpoint-{step}"
+    folder.mkdir()
+    for name in files:
+        (folder / name).write_text("{}")
+
+
+def test_a_folder_of_a_killed_save_is_no_checkpoint(tmp_path: Path) -> None:
+    peer("transformers")
+    from corpus_loader import CorpusError
+    from corpus_loader.trainers.hugging_face_trainer import newest_checkpoint
+
+    assert newest_checkpoint(tmp_path / "none") is newest_checkpoint(tmp_path) is None
+    checkpoint(tmp_path, 9, "model.safetensors")
+    assert newest_checkpoint(tmp_path) is None
+    checkpoint(tmp_path, 8, "model.safetensors", "corpus_loader.json")
+    checkpoint(tmp_path, 10, "trainer_state.json")
+    assert newest_checkpoint(tmp_path) == str(tmp_path / "checkpoint-8")
+    (tmp_path / "checkpoint-8/corpus_loader.json").write_text("{")
+    with pytest.raises(CorpusError, match="checkpoint-10 has all else"):
+        newest_checkpoint(tmp_path)
+
+
+def test_the_only_checkpoint_that_is_kept_is_whole(store: Path, tmp_path: Path) -> None:
+    transformers = peer("transformers")
+    from trainer_validation_job import small_model
+
+    from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
+    from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
+    from corpus_loader.trainers.hugging_face_trainer import CorpusTrainer, newest_checkpoint
+
+    def trainer(steps: int, batch_size: int = BATCH) -> Any:
+        args = transformers.TrainingArguments(
+            str(tmp_path), max_steps=steps, save_steps=1, save_total_limit=1, use_cpu=True,
+            per_device_train_batch_size=batch_size, report_to=[], disable_tqdm=True,
+        )  # fmt: skip
+        options = LoaderOptions(with_documents=True)
+        loader = CorpusLoader(store, batch_size=BATCH, options=options)
+        return CorpusTrainer(small_model(), args, corpus=CorpusDataLoader(CorpusDataset(loader)))
+
+    trainer(2).train()
+    assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-2"]
+    assert newest_checkpoint(tmp_path) == str(tmp_path / "checkpoint-2")
+    again = trainer(3)
+    again.train(resume_from_checkpoint=True)
+    assert again.corpus.state_dict()["cursor"] == 3 * BATCH
+    with pytest.raises(CorpusError, match="batch_size=2, the training arguments say 3"):
+        trainer(2, batch_size=3)
+
+
+def test_a_save_inside_an_accumulation_loses_no_batch(store: Path, tmp_path: Path) -> None:
+    lightning, torch = peer("lightning.pytorch"), peer("torch")
+    from corpus_loader import CorpusLoader
+    from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
+    from corpus_loader.trainers.lightning_callback import LightningBatches
+
+    class Model(lightning.LightningModule):
+        def __init__(self, most: int) -> None:
+            super().__init__()
+            self.table, self.seen, self.most = torch.nn.Embedding(256, 4), list[int](), most
+
+        def training_step(self, batch: Any, _: int) -> Any:
+            if len(self.seen) == self.most:
+                raise KeyError("killed")
+            self.seen += batch["positions"].tolist()
+            return self.table(batch["tokens"][:, :2]).mean()
+
+        def on_train_batch_end(self, *_: Any) -> None:
+            self.trainer.save_checkpoint(tmp_path / "last.ckpt")
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    def train(most: int, path: Path | None) -> tuple[list[int], int]:
+        loader = CorpusLoader(store, batch_size=1)
+        batches, model = LightningBatches(CorpusDataLoader(CorpusDataset(loader))), Model(most)
+        trainer = lightning.Trainer(
+            accelerator="cpu", devices=1, logger=False, enable_progress_bar=False, max_steps=20,
+            enable_model_summary=False, default_root_dir=tmp_path, accumulate_grad_batches=3,
+            callbacks=[batches.callback()], enable_checkpointing=False,
+        )  # fmt: skip
+        with pytest.raises(KeyError):
+            trainer.fit(model, batches, ckpt_path=path)
+        return model.seen, trainer.global_step
+
+    assert train(7, None) == ([*range(7)], 2)
+    assert train(2, tmp_path / "last.ckpt") == ([6, 7], 2)
+    assert train(4, tmp_path / "last.ckpt") == ([6, 7, 8, 9], 3)
+    assert train(1, tmp_path / "last.ckpt") == ([9], 3)

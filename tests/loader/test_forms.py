@@ -30,6 +30,7 @@ def test_labels_of_transformers_are_the_tokens_themselves(tmp_path: Path) -> Non
     from corpus_loader.trainers.forms import hugging_face, hugging_face_flat
 
     form = hugging_face(batch)
+    assert form.pop("use_cache") is False
     assert {name: tensor.tolist() for name, tensor in form.items()} == {
         "input_ids": [[11, 12, 13, 14, 21, 22, 0, 0]],
         "labels": [[NO, 12, 13, 14, NO, 22, NO, NO]],
@@ -69,3 +70,26 @@ def test_a_batch_without_documents_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(CorpusError, match="LoaderOptions\\(with_documents=True\\)"):
         next_token(batch)
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("is_training", [True, False], ids=["train", "eval"])
+def test_documents_do_not_see_each_other_whatever_the_model_does_by_default(
+    attention: str, is_training: bool, tmp_path: Path
+) -> None:
+    torch, transformers = peer("torch"), peer("transformers")
+    from corpus_loader.trainers.forms import hugging_face, hugging_face_flat
+
+    batch = batch_of(tmp_path)
+    small = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2}
+    config = transformers.LlamaConfig(vocab_size=32, num_attention_heads=2, **small)
+    config._attn_implementation, config.use_cache = attention, True
+    model = transformers.LlamaForCausalLM(config).train(is_training)
+    model.generation_config.use_cache = True
+    for form in (hugging_face, hugging_face_flat):
+        given, other = form(batch), form(batch)
+        other["input_ids"] = other["input_ids"].clone()
+        other["input_ids"][0, :4] = 3
+        with torch.no_grad():
+            one, two = (model(**each).logits[0] for each in (given, other))
+        assert (one[4:6] == two[4:6]).all() and (one[:4] != two[:4]).any()

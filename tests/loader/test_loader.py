@@ -280,6 +280,29 @@ def test_set_epoch_goes_to_a_start_but_keeps_the_place_inside_that_epoch(store: 
     assert numbers(loader) == first[8:]
 
 
+@pytest.mark.parametrize("at", [2, 10], ids=["middle", "last"])
+def test_a_state_that_is_loaded_in_an_iteration_gives_its_next_batch(store: Path, at: int) -> None:
+    epoch = numbers(every_sample(store))
+    loader = every_sample(store, batch_size=4)
+    state, seen = loader.state_at(4), []
+    for number, batch in enumerate(loader, 1):
+        seen += numbers([batch])
+        if number == at:
+            loader.load_state_dict(state)
+    assert seen == epoch[: 4 * at] + epoch[4:]
+    assert loader.cursor == 37
+
+
+def test_an_epoch_that_is_set_in_an_iteration_gives_its_next_batch(store: Path) -> None:
+    other = every_sample(store)
+    first, second = numbers(other), numbers(other)
+    loader = every_sample(store, batch_size=4)
+    batches = iter(loader)
+    seen = numbers([next(batches)])
+    loader.set_epoch(1)
+    assert (seen, numbers(batches)) == (first[:4], second)
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_loop_over_epochs_goes_on_after_the_last_batch_of_one(store: Path, first: int) -> None:
     whole = every_sample(store)

@@ -548,3 +548,23 @@ def test_batches_split_together_are_those_of_a_loader_that_makes_each(store: Pat
             assert batch[name].dtype == tensor.dtype
             assert batch[name].tolist() == tensor.tolist()
     assert dataset.state_dict()["cursor"] == int(one_by_one[-1]["cursor"][0])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_state_loaded_in_an_iteration_gives_its_next_batch(store: Path, workers: int) -> None:
+    batches = counting_loader(store, workers)
+    state, seen = batches.dataset.state_at(4), list[int]()
+    for number, batch in enumerate(batches):
+        seen += numbers([batch])
+        if number == 2:
+            batches.load_state_dict(state)
+    assert seen == whole(store)[:12] + whole(store)[4:]
+
+
+def test_a_state_loaded_while_other_workers_read_ahead_is_refused(store: Path) -> None:
+    dataset = dataset_of(store)
+    batches = iter(data_loader(dataset, 1, prefetch_factor=1))
+    next(batches)
+    dataset.load_state_dict(dataset.state_at(4))
+    with pytest.raises(CorpusError, match="in the middle of an iteration"):
+        list(batches)

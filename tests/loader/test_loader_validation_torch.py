@@ -137,7 +137,9 @@ def test_several_loaders_of_validation_are_evaluated_by_name(store: Path, tmp_pa
             CorpusDataset(CorpusLoader(store, batch_size=2, options=options, **what))
         )
 
-    args = transformers.TrainingArguments(str(tmp_path), max_steps=1, use_cpu=True, report_to=[])
+    args = transformers.TrainingArguments(
+        str(tmp_path), max_steps=1, per_device_train_batch_size=2, use_cpu=True, report_to=[]
+    )
     named = {name: batches(split="validation", source=name) for name in ("web", "books")}
     found = CorpusTrainer(small_model(), args, corpus=batches(), eval_dataset=named).evaluate()
 
