@@ -37,6 +37,11 @@ def records_folder(store: Path) -> Path:
     return dagster_home() / "tokenmill_runs" / fingerprint_of(str(store.resolve()))[:12]
 
 
+def tables_folder(store: Path) -> Path:
+    """Return the folder of what is known of the main tables of a store."""
+    return records_folder(store) / "tables"
+
+
 def write_record(path: Path, content: bytes) -> None:
     """Write a file of our records, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)

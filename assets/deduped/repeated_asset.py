@@ -35,6 +35,7 @@ from assets.deduped.repeats.repeated_line_files import (
 from assets.deduped.repeats.repeated_lines import Unit, most_frequent, repeated_markdown
 from assets.filtered.asset import FILTERED
 from resources.corpus import Corpus
+from resources.materialize.excerpts import DocumentText
 from resources.passes import Earlier, Pass, PassFiles, file_of, in_passes, list_files
 from resources.settings.dedup import DedupConfig
 from resources.settings.repeats import RepeatedLinesConfig
@@ -196,7 +197,9 @@ def describe_repeated(corpus: Corpus, manifest: RepeatedManifest) -> Metadata:
             if part.name.startswith(TOTAL)
         ]
         if tables:
-            shown[f"most_repeated_{unit}"] = repeated_markdown(most_frequent(pl.concat(tables)))
+            shown[f"most_repeated_{unit}"] = DocumentText(
+                repeated_markdown(most_frequent(pl.concat(tables)))
+            )
     return shown
 
 

@@ -36,6 +36,7 @@ from assets.deduped.repeats.substrings import (
 from assets.deduped.signatures_asset import signed_sources
 from assets.filtered.asset import FILTERED
 from resources.corpus import Corpus
+from resources.materialize.excerpts import DocumentText
 from resources.passes import (
     Earlier,
     Pass,
@@ -201,7 +202,8 @@ def describe_spans(corpus: Corpus, manifest: SubstringsManifest) -> Metadata:
         file = corpus.store.file_of(manifest, required_file(manifest, part, "longest"))
         longest += msgspec.json.decode(file.checked().read_bytes(), type=list[LongestSpan])
     stats = manifest.stats
-    return {"report": substrings_markdown(stats.numbers, stats.text_bytes, longest)}
+    markdown = substrings_markdown(stats.numbers, stats.text_bytes, longest)
+    return {"longest_spans": DocumentText(markdown)}
 
 
 SUBSTRINGS = Stage(

@@ -10,6 +10,12 @@ EXCERPT_CHARS = 200
 JOINERS = "\u200c\u200d"  # needed by Persian and emoji; they hide nothing
 
 
+class DocumentText(str):
+    """Markdown with text of documents: shown in a file of the store, not in Dagster's records."""
+
+    __slots__ = ()
+
+
 def as_excerpt(text: str, chars: int = EXCERPT_CHARS) -> str:
     """Return the first characters of an untrusted text as one line of plain text in Markdown.
 

@@ -4,15 +4,20 @@ First ten numbers, in the same order for every stage; then the counts that are n
 stage's own reports; last its fingerprint, folder, columns and first rows.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from resources.corpus import Corpus
+from resources.materialize.excerpts import DocumentText
 from resources.materialize.preview import column_schema, shown_table
 from resources.run_reports import RunReport
 from resources.stage import Metadata, MetadataValue, Stage, Table
+from resources.store.preview_files import preview_path
 from resources.store.records import Manifest, Stats
+from resources.store.scratch import place_of
 from resources.tasks import GLOBAL
 
 
@@ -21,7 +26,9 @@ def metadata_of(
 ) -> dict[str, Any]:
     """Return the metadata of a materialization; `own`, the stage's, may replace other values."""
     merged = first_numbers(manifest.stats, ran) | other_numbers(manifest.stats, ran) | dict(own)
-    return shown(merged) | origin(corpus, manifest) | table_of(corpus, stage, manifest)
+    texts = {name: str(text) for name, text in merged.items() if isinstance(text, DocumentText)}
+    rest = {name: value for name, value in merged.items() if name not in texts}
+    return shown(rest) | origin(corpus, manifest) | table_of(corpus, stage, manifest, texts)
 
 
 def first_numbers(stats: Stats[Any], ran: RunReport) -> dict[str, MetadataValue | None]:
@@ -97,19 +104,26 @@ def origin(corpus: Corpus, manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def table_of(corpus: Corpus, stage: Stage[Any, Any], manifest: Manifest) -> dict[str, Any]:
-    """Return columns, first rows and number of rows of the stage's main table."""
+def table_of(
+    corpus: Corpus, stage: Stage[Any, Any], manifest: Manifest, texts: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return columns and number of rows of the stage's main table, and where its preview is."""
     key = "row_count" if manifest.partition == GLOBAL else "partition_row_count"
-    rows = {f"dagster/{key}": manifest.stats.rows_kept}
+    rows: dict[str, Any] = {f"dagster/{key}": manifest.stats.rows_kept}
     table = stage.main_table
-    shown = shown_table(corpus, table, manifest) if table else None
-    if table is None or shown is None:
-        return rows
-    return {
-        **({} if shown.preview is None else {"preview": dg.MetadataValue.md(shown.preview)}),
-        "dagster/column_schema": column_schema(shown, table),
-        **rows,
-    }
+    shown = shown_table(corpus, table, manifest, texts)
+    if shown.preview:
+        path = preview_path(corpus.store.root, manifest.stage, manifest.partition)
+        rows["preview"] = link_to(path)
+    if table and shown.xxh3:
+        rows["dagster/column_schema"] = column_schema(shown, table)
+    return rows
+
+
+def link_to(path: Path) -> dg.MetadataValue[Any]:
+    """Return a link to a file of the store."""
+    place = place_of(path)
+    return dg.MetadataValue.url(place) if "://" in place else dg.MetadataValue.path(place)
 
 
 def log_line(title: str, stats: Stats[Any], ran: RunReport) -> str:

@@ -1,11 +1,13 @@
 """The columns and the first rows of a partition's main table, for people.
 
-They are kept beside the reports of runs, since most nights change few of these tables: to compare
-the file with its hash and to read five rows took a sixth of a run with nothing to do.
+The rows, and what reports quote of documents, are a file of the store. The columns are kept beside
+the reports of runs, since most nights change few of these tables: to compare the file with its hash
+and to read five rows took a sixth of a run with nothing to do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -14,12 +16,13 @@ import msgspec
 import polars as pl
 
 from resources.corpus import Corpus
-from resources.dagster_home import records_folder, write_record
+from resources.dagster_home import tables_folder, write_record
 from resources.materialize.excerpts import as_excerpt
 from resources.stage import MainTable
 from resources.store.mapped_files import map_arrow
+from resources.store.preview_files import preview_path, write_preview
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, to_json
+from resources.store.records import Manifest, fingerprint_of, to_json
 from resources.store.scratch import scratch_of
 
 ROWS = 5
@@ -29,46 +32,58 @@ READ_ITEMS = 20  # of a list
 
 
 class ShownTable(msgspec.Struct, frozen=True):
-    """What is shown of a table: Markdown of its first rows, None without rows; names and types.
+    """What is known of a partition's preview: names and types of the columns of its main table.
 
-    xxh3    hash of the file that it was read from
+    xxh3      hash of the file that it was read from; "" if there is none
+    texts     fingerprint of what reports quote of documents
+    preview   whether there is anything to show
     """
 
     xxh3: str
-    preview: str | None
+    texts: str
+    preview: bool
     columns: tuple[tuple[str, str], ...]
 
 
-def shown_table(corpus: Corpus, table: MainTable, manifest: Manifest) -> ShownTable | None:
-    """Return what is shown of a partition's main table, read again if its file is another one."""
-    file = main_file(corpus, table, manifest)
-    if file is None:
-        return None
-    folder = records_folder(corpus.store.root) / "tables"
-    kept = folder / manifest.stage / f"{manifest.partition}.json"
+def shown_table(
+    corpus: Corpus, table: MainTable | None, manifest: Manifest, texts: Mapping[str, str]
+) -> ShownTable:
+    """Return what is known of a partition's preview, which is written again if it is another one.
+
+    `texts` are what reports quote of documents, by their titles.
+    """
+    root, stage, partition = corpus.store.root, manifest.stage, manifest.partition
+    file = main_file(corpus, table, manifest) if table else None
+    path = preview_path(root, stage, partition)
+    kept = tables_folder(root) / stage / f"{partition}.json"
     try:
         known = msgspec.json.decode(kept.read_bytes(), type=ShownTable)
     except (FileNotFoundError, msgspec.DecodeError):
         known = None
-    if known is not None and known.xxh3 == file.xxh3:
+    made_of = (file.xxh3 if file else "", fingerprint_of(texts) if texts else "")
+    if known and (known.xxh3, known.texts) == made_of and is_written(path, known):
         return known
-    path = file.checked()
-    shown = ShownTable(file.xxh3, preview(path), columns_of(path))
+    rows = preview(file.checked()) if file else None
+    reports = {f"First rows of {stage}[{partition}]": rows, **texts}
+    content = "\n".join(f"## {title}\n\n{text}\n" for title, text in reports.items() if text)
+    write_preview(path, content)
+    columns = columns_of(file.checked()) if file else ()
+    shown = ShownTable(*made_of, preview=bool(content), columns=columns)
     write_record(kept, to_json(shown))
     return shown
 
 
-def main_file(corpus: Corpus, table: MainTable, manifest: Manifest) -> PublishedFile | None:
-    """Return the first file of a manifest's main table, one with rows if there is any.
+def is_written(path: Path, known: ShownTable) -> bool:
+    """Return whether a preview is there; on an object store it is not looked for every night."""
+    return not known.preview or scratch_of(path.parent) is not None or path.exists()
 
-    On an object store it is one that this machine has a copy of, or else the smallest.
-    """
+
+def main_file(corpus: Corpus, table: MainTable, manifest: Manifest) -> PublishedFile | None:
+    """Return the smallest file of a manifest's main table, one with rows if there is any."""
     files = [file for part in manifest.parts if (file := part.file(table.kind))]
     files = [file for file in files if file.rows] or files
-    if scratch_of(corpus.store.root):
-        copies = [file for file in files if corpus.store.path_of(manifest, file).exists()]
-        files = copies or sorted(files, key=lambda file: file.bytes)
-    return corpus.store.file_of(manifest, files[0]) if files else None
+    smallest = min(files, key=lambda file: file.bytes, default=None)
+    return corpus.store.file_of(manifest, smallest) if smallest else None
 
 
 def columns_of(path: Path) -> tuple[tuple[str, str], ...]:

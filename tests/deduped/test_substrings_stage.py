@@ -187,7 +187,7 @@ def test_what_was_found_is_shown(tmp_path: Path, dagster_build: Build) -> None:
     result = dagster_build(corpus, *STAGES)
 
     event = result.get_asset_materialization_events()[-1]
-    shown = str(event.materialization.metadata["report"].value)
+    shown = Path(str(event.materialization.metadata["preview"].value)).read_text()
     assert "**2 repeated spans** of 180 words in 2 documents" in shown
     assert "| 90 | 2 |" in shown and "RIVER0 AND BRIDGE0" in shown
 

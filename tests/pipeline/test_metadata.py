@@ -9,12 +9,13 @@ import msgspec
 import polars as pl
 import pytest
 from builders import Build, sentence, write_jsonl
+from every_stage import PASSAGE, write_inputs
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from assets.stages import BY_NAME, used_stages
-from resources.dagster_home import records_folder
+from resources.dagster_home import tables_folder
 from resources.materialize.metadata import log_line
 from resources.materialize.preview import CELL_CHARS, ROWS, ShownTable, cell_text, preview
 from resources.run_reports import RunReport
@@ -157,28 +158,51 @@ def test_reasons_are_one_table_without_zeros(corpus: Any, dagster_build: Build) 
     assert not [key for key in metadata if len(key) > len("dagster/partition_row_count")]
 
 
-def test_a_preview_of_documents_is_shown(corpus: Any, dagster_build: Build) -> None:
+def test_a_preview_of_documents_is_a_file_of_the_store(corpus: Any, dagster_build: Build) -> None:
     metadata = shown(dagster_build, corpus, "raw", "prose")
 
-    header, *rows = cells(str(metadata["preview"].value))
+    path = Path(metadata["preview"].value)
+    assert path == corpus.store.root / "_previews/raw/prose.md"
+    header, *rows = cells(path.read_text().split("\n\n", 1)[1])
     assert header[:3] == ["doc_id", "text", "source"] and len(rows) == 5
-    assert rows[0][1].startswith(sentence(0, 20)[:70])
+    assert rows[0][1].startswith(sentence(0, 20)[:70]) or sentence(25, 45)[:70] in rows[0][1]
+
+
+def test_no_text_of_a_document_is_in_the_metadata_of_any_stage(
+    tmp_path: Path, dagster_build: Build
+) -> None:
+    corpus = write_inputs(tmp_path)
+    events = dagster_build(corpus).get_asset_materialization_events()
+    events += dagster_build(corpus, "mixed").get_asset_materialization_events()
+    metadata = [str({k: v.value for k, v in e.materialization.metadata.items()}) for e in events]
+    texts = [sentence(n, 23)[:60] for n in range(40)] + [PASSAGE[:60], "Home &#124; News"]
+    doc_ids = pl.concat(map(pl.read_parquet, tmp_path.glob("store/raw/*/*documents.parquet")))
+    assert not [text for text in texts if any(text in each for each in metadata)]
+    assert not [one for one in doc_ids["doc_id"] if any(one in each for each in metadata)]
+    files = "".join(path.read_text() for path in tmp_path.glob("store/_previews/*/*.md"))
+    assert "Home &#124; News" in files and "river0 and bridge0" in files.lower()
 
 
 def test_a_table_is_read_again_only_if_its_file_is_another_one(
     corpus: Any, dagster_build: Build
 ) -> None:
     before = shown(dagster_build, corpus, "raw", "prose")
-    kept = records_folder(corpus.store.root) / "tables/raw/prose.json"
+    kept = tables_folder(corpus.store.root) / "raw/prose.json"
     known = msgspec.json.decode(kept.read_bytes(), type=ShownTable)
-    assert known.preview == before["preview"].value
+    path = Path(before["preview"].value)
+    content = path.read_text()
+    assert sentence(0)[:40] not in kept.read_text()
 
-    kept.write_bytes(to_json(msgspec.structs.replace(known, preview="| kept |")))
-    assert shown(dagster_build, corpus, "raw", "prose")["preview"].value == "| kept |"
-    kept.write_bytes(to_json(msgspec.structs.replace(known, preview="| old |", xxh3="0" * 32)))
-    assert shown(dagster_build, corpus, "raw", "prose")["preview"] == before["preview"]
-    kept.write_text('{"xxh3": 1}')
+    path.write_text("kept")
+    shown(dagster_build, corpus, "raw", "prose")
+    assert path.read_text() == "kept"
+    for stale in (msgspec.structs.replace(known, xxh3="0" * 32), {"xxh3": 1}):
+        kept.write_bytes(to_json(stale))
+        shown(dagster_build, corpus, "raw", "prose")
+        assert path.read_text() == content
+    path.unlink()
     again = shown(dagster_build, corpus, "raw", "prose")
+    assert path.read_text() == content
     assert again["dagster/column_schema"] == before["dagster/column_schema"]
     assert msgspec.json.decode(kept.read_bytes(), type=ShownTable) == known
 

@@ -16,6 +16,9 @@ from every_stage import build as build_stages
 
 from assets.raw.asset import RAW
 from pipeline_defs.commands.main import main
+from resources.dagster_home import tables_folder, write_record
+from resources.materialize.excerpts import as_excerpt
+from resources.store.preview_files import preview_path, write_preview
 
 
 def text_of(number: int) -> str:
@@ -126,6 +129,42 @@ def test_a_withdrawn_request_gives_its_documents_back(corpus: Any, tmp_path: Pat
     assert main(["takedown", "withdraw", "2", "--reason", "all"]) == 0
     build_stages(corpus, [RAW])
     assert texts(corpus, "prose").equals(before)
+
+
+def test_previews_and_tables_of_runs_lose_what_was_taken_down(
+    corpus: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    root = corpus.store.root
+    doc_id = texts(corpus, "prose").filter(url="https://a.example/7")["doc_id"].item()
+    own, other = (preview_path(root, "raw", name) for name in ("prose", "notes"))
+    content = f"| doc_id | text |\n|---|---|\n| {doc_id} | {as_excerpt(text_of(7), 80)} |"
+    write_preview(own, content)
+    write_preview(other, "| other |")
+    old = tables_folder(root) / "raw/notes.json"
+    write_record(old, b'{"xxh3": "0", "preview": "| ...", "columns": []}')
+
+    assert main(["takedown", "--url", "https://a.example/7", "--reason", "asked"]) == 0
+    assert (own.exists(), other.exists(), old.exists()) == (False, True, False)
+    build_stages(corpus, [RAW])
+    write_preview(own, content.replace(doc_id, "no id"))
+    capfd.readouterr()
+    assert main(["takedown", "prove"]) == 1
+    assert "_previews/raw/prose.md: --purge removes the preview" in capfd.readouterr().out
+    assert main(["takedown", "prove", "--purge"]) == 0
+    assert not own.exists()
+
+
+def test_a_preview_of_no_partition_is_garbage(
+    corpus: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("prose", "gone"):
+        write_preview(preview_path(corpus.store.root, "raw", name), "| text |")
+    assert main(["gc", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)["partitions"]
+    assert [each["files"] for each in found] == [{"raw/gone.md": 8}]
+    assert main(["gc", "--delete"]) == 0
+    assert [path.name for path in corpus.store.root.glob("_previews/*/*")] == ["prose.md"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import polars as pl
 
 from assets.report.histograms import Summary, counted
 from assets.report.plots import as_markdown, bar_chart, heat_map, histogram
-from resources.materialize.excerpts import as_excerpt
+from resources.materialize.excerpts import DocumentText, as_excerpt
 
 ARROW = " > "  # between two names of sources, which hold no blank
 STEPS = 40
@@ -75,7 +75,7 @@ def duplicates_markdown(
         "duplicates_per_source": _per_source(summary, rates),
         "duplicates_between_sources": _between_sources(summary),
         "cluster_sizes": _cluster_sizes(summary["sizes"]),
-        "largest_clusters": _largest(largest),
+        "largest_clusters": DocumentText(_largest(largest)),
         "similarity_of_removed": _similarities(summary["similarities"]),
         "duplicate_rate": sum(removed.values()) / sum(documents.values()),
         "clusters": sum(summary["sizes"].values()),

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from resources.materialize.excerpts import as_excerpt
+from resources.materialize.excerpts import DocumentText, as_excerpt
 
 SHOWN = 20  # hits in the report
 
@@ -36,9 +36,9 @@ def contamination_markdown(hits: pl.DataFrame) -> dict[str, str]:
         f"| {as_excerpt(hit['passage'])} |\n"
         for hit in largest.iter_rows(named=True)
     )
+    head = "| document | set | item | share of the item | passage |\n|---|---|---|---|---|\n"
     return {
         "contamination": "| set | items hit | documents hit | of which enough |\n"
-        f"|---|---|---|---|\n{counts}\n"
-        "| document | set | item | share of the item | passage |\n"
-        f"|---|---|---|---|---|\n{rows}"
+        f"|---|---|---|---|\n{counts}",
+        "contaminated_documents": DocumentText(f"{head}{rows}"),
     }

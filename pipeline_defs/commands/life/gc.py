@@ -39,6 +39,7 @@ from resources.store.disk import TEMPORARY_PREFIX
 from resources.store.medium import medium_of
 from resources.store.named_states import HOLDS, hold_path
 from resources.store.named_states import delete as delete_hold
+from resources.store.preview_files import PREVIEWS, preview_paths
 from resources.store.scratch import place_of
 from resources.store.store import MANIFESTS, Partition, Store
 
@@ -169,6 +170,19 @@ def collect(
             yield garbage_of(partition, found)
     for folder in (TAGS, HOLDS):
         yield from leftovers(store.root / folder, is_dry=is_dry)
+    yield from stale_previews(store, is_dry=is_dry)
+
+
+def stale_previews(store: Store, *, is_dry: bool) -> Iterator[Garbage]:
+    """Sweep the previews of partitions that are no longer there."""
+    there = {(each.stage, each.name) for each in store.partitions()}
+    for stage, partition, path in preview_paths(store.root):
+        if (stage, partition) not in there:
+            medium = medium_of(path.parent)
+            size = medium.size(path) or 0
+            if not is_dry:
+                medium.remove_all([path])
+            yield Garbage(PREVIEWS, partition, 0, size, {f"{stage}/{path.name}": size})
 
 
 def of_removed(store: Store, removed: Collection[str]) -> Iterator[Partition]:

@@ -9,10 +9,12 @@ filling in the middle are put back in order first.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import unescape
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +30,7 @@ from assets.tokenized.fill_in_the_middle import in_text_order
 from assets.tokenized.round_trip import spellings_of
 from resources.corpus import Corpus
 from resources.store.medium import medium_of
+from resources.store.preview_files import SUFFIX
 from resources.store.records import required_file
 from resources.store.store import newest_first
 from resources.tasks import GLOBAL
@@ -36,6 +39,7 @@ from resources.urls import domains_above
 TOKEN_STAGES = ("tokenized", "bucketed", "sharded", "mixed")
 BLOCK_TOKENS = 1 << 22
 BLOCK_BYTES = 64 << 20
+WORD_JOINER = "\u2060"  # in excerpts
 OVERLAP = 4096  # tokens or bytes that two blocks share: more than a passage takes
 Bytes = NDArray[np.uint8]
 Fill = tuple[int, int, int]
@@ -141,6 +145,10 @@ class Search:
         if path.suffix == ".arrow":
             return self.frame(read_arrow(path))
         seen: Counter[Seen] = Counter()
+        if path.suffix == SUFFIX:  # a preview: its punctuation is escaped
+            shown = unescape(path.read_text()).replace(WORD_JOINER, "")
+            data = np.frombuffer(shown.encode(), np.uint8)
+            return self.ids(data) + self.texts(pl.Series(re.split(r"[|\n]", shown)))
         for block in blocks_of(path):
             seen += self.ids(block)
             seen += self.texts(pl.Series([block.tobytes().decode("utf-8", "replace")]))

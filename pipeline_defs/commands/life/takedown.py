@@ -27,8 +27,11 @@ from pipeline_defs.commands.life.takedown_notices import Notice, keys_of, notice
 from pipeline_defs.commands.terminal.options import check_one_given
 from pipeline_defs.commands.terminal.output import ONE_LINE
 from pipeline_defs.load_corpus import load_corpus
+from resources.corpus import Corpus
+from resources.dagster_home import tables_folder
 from resources.runs.run_lock import run_lock, this_holder
 from resources.store.named_states import Tag, read_holds, read_tags
+from resources.store.preview_files import remove_previews
 from resources.store.records import Manifest
 from resources.store.store import Store
 from resources.takedown_gate import forbidden_documents, forbidden_in_hold
@@ -101,7 +104,7 @@ def request(  # noqa: PLR0913  what a notice can say
         found = find(corpus, new)
         takedowns = [each.takedown for each in found]
         first = 0 if dry_run or not found else add_takedown(store.root, *takedowns)
-        num_patched = 0 if dry_run else forget_patches(corpus, wanted_by(takedowns))
+        num_patched = 0 if dry_run else forget(corpus, takedowns)
     for line in lines_of(first, found, len(asked) - len(new)):
         say(line)
     if num_patched:
@@ -113,6 +116,35 @@ def request(  # noqa: PLR0913  what a notice can say
     if not dry_run:
         say("corpus takedown prove --purge")
     return 0
+
+
+def forget(corpus: Corpus, takedowns: Sequence[Takedown]) -> int:
+    """Remove what is left beside the stages: previews, and records of patches; return their files.
+
+    Previews of sources without a document of the takedowns stay; those of stages that are of all
+    sources come back with the next build, as far as their documents stay.
+    """
+    concerned = {source for each in takedowns for source in each.parts}
+    if concerned:
+        others = {*corpus.settings.source_names()} - concerned
+
+        def is_meant(_stage: str, partition: str) -> bool:
+            return partition not in others
+
+        remove_previews(corpus.store.root, is_meant)
+        remove_old_tables(corpus.store.root)
+    return forget_patches(corpus, wanted_by(takedowns))
+
+
+def remove_old_tables(root: Path) -> None:
+    """Remove what earlier versions kept of main tables, with the first rows, beside run reports."""
+    for path in tables_folder(root).glob("*/*.json"):
+        try:
+            is_old = isinstance(msgspec.json.decode(path.read_bytes())["preview"], str)
+        except (msgspec.DecodeError, KeyError, TypeError):
+            is_old = True
+        if is_old:
+            path.unlink(missing_ok=True)
 
 
 def completed(asked: Takedown, notice: Notice, *, near: bool) -> Takedown:

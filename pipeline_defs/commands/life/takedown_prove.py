@@ -30,15 +30,17 @@ from resources.errors import UsageError
 from resources.runs.run_lock import run_lock, this_holder
 from resources.store.medium import medium_of
 from resources.store.named_states import delete, read_hold, read_tags, tag_path
+from resources.store.preview_files import preview_paths
 from resources.store.scratch import place_of
 from resources.store.store import Partition, part_stem
 from resources.takedown_gate import forbidden_documents
 from resources.takedowns import Takedown, read_takedowns
 
 OUT_OF_SCOPE = (
-    "Not searched: your input files and their copies in _downloads; Dagster's records, which have "
-    "first rows of tables; copies outside of the store. A tokenizer's merges, a classifier's "
-    "weights and hashes in indexes were made of many documents and are no text of one."
+    "Not searched: your input files and their copies in _downloads; Dagster's records by earlier "
+    "versions, which have first rows of tables; copies outside of the store. A tokenizer's merges, "
+    "a classifier's weights and hashes in indexes were made of many documents, and are no text of "
+    "one."
 )
 SHOWN_FILES = 5
 DRAWN = "drawn"  # by a mixture, from a file that holds something
@@ -80,8 +82,11 @@ def prove(
             purge_states(corpus.store.root, held, tag)
             found, num_files = search_store(corpus, search)
             held = without_accepted(corpus, found, accepted)
+        previews = previews_with(corpus, search, accepted)
         if purge:
             forget_patches(corpus, search.wanted)
+            medium_of(corpus.store.root).remove_all(previews)
+            previews = []
         patches = patches_meant(corpus, search.wanted)
     for line in (
         *lines_of(corpus, held),
@@ -91,8 +96,10 @@ def prove(
         say(line)
     for path in patches:
         say(f"{place_of(path)}: --purge removes the record from the patch")
+    for path in previews:
+        say(f"{place_of(path)}: --purge removes the preview; a build writes it again without")
     seconds = time.monotonic() - began
-    num_held = len(held) + len(patches)
+    num_held = len(held) + len(patches) + len(previews)
     verdict = f"{num_held} states and patches hold" if num_held else "nothing holds"
     say(
         f"{len(takedowns):,} takedowns, {num_files:,} files searched in {seconds:.1f} s: {verdict} "
@@ -148,8 +155,18 @@ def accepted_documents(corpus: Corpus, wanted: Wanted) -> Accepted:
     return accepted
 
 
-def without_accepted(corpus: Corpus, found: Sequence[Held], accepted: Accepted) -> list[Held]:
-    """Leave out what is of accepted documents alone; add the mixtures that draw from the rest."""
+def previews_with(corpus: Corpus, search: Search, accepted: Accepted) -> list[Path]:
+    """Return the previews in which something is found that nobody has accepted."""
+    found = []
+    for stage, _, path in preview_paths(corpus.store.root):
+        medium_of(path.parent).bring(path)
+        if not_accepted(search.file(path, stage), accepted):
+            found.append(path)
+    return found
+
+
+def not_accepted(found: Counter[Seen], accepted: Accepted) -> Counter[Seen]:
+    """Leave out what is of accepted documents."""
     digests = frozenset[bytes]().union(*accepted.values())
 
     def is_accepted(seen: Seen) -> bool:
@@ -157,12 +174,14 @@ def without_accepted(corpus: Corpus, found: Sequence[Held], accepted: Accepted) 
             return False
         return seen.document in accepted if seen.document else seen.digest in digests
 
+    return Counter({seen: number for seen, number in found.items() if not is_accepted(seen)})
+
+
+def without_accepted(corpus: Corpus, found: Sequence[Held], accepted: Accepted) -> list[Held]:
+    """Leave out what is of accepted documents alone; add the mixtures that draw from the rest."""
     held = list[Held]()
     for each in found:
-        left = {
-            name: Counter({one: n for one, n in seen.items() if not is_accepted(one)})
-            for name, seen in each.files.items()
-        }
+        left = {name: not_accepted(seen, accepted) for name, seen in each.files.items()}
         if files := {name: seen for name, seen in left.items() if seen}:
             held.append(replace(each, files=files))
     return [*held, *drawing_mixtures(corpus, held)]
