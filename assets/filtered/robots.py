@@ -5,9 +5,10 @@ that no token has ("GPTBot/1.1"). The rules of all groups with an agent's token 
 agent without a group has that of `*`. Paths are compared by Protego: the longest pattern counts.
 
 Statements on training are rules of a group, too, on all paths or on those of a pattern:
-`Content-Usage: train-ai=n` (draft-ietf-aipref-attach and -vocab) and `Content-Signal: ai-train=no`
-(contentsignals.org). Of each kind the longest pattern counts; of equal ones, and of the two kinds,
-the one that forbids. Statements before the first group are those of all agents.
+`Content-Usage: train-ai=n` (draft-ietf-aipref-attach and -vocab), `Content-Signal: ai-train=no`
+(contentsignals.org) and `DisallowAITraining: /` (draft-canel-robots-ai-control). Of each kind the
+longest pattern counts; of equal ones, and of the kinds, the one that forbids. Statements before the
+first group are those of all agents.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from protego import Protego
 
 LINE = re.compile(
-    r"\s*(user[ -]?agent|dis+al+ow|diasllow|disallaw|allow|content-usage|content-signal)"
+    r"\s*(user[ -]?agent|dis+al+ow|diasllow|disallaw|allow|content-usage|content-signal"
+    r"|disallowaitraining|allowaitraining)"
     r"(?:\s*:\s*|\s+)([^#]*)",
     re.IGNORECASE,
 )
@@ -31,10 +33,11 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 EVERY_AGENT, NO_AGENT, BEFORE_GROUPS = "*", "?", ""
 # Of each kind of statement, what is about training, the more exact first.
 ON_TRAINING = {
-    "content-usage": ("train-genai", "train-ai", "bots"),
+    "content-usage": ("train-genai", "genai", "train-ai", "ai", "tdm", "bots", "all"),
     "content-signal": ("ai-train",),
 }
 FORBIDS = ("n", "no", "?0")
+AS_FETCHING = {"disallowaitraining": "Disallow", "allowaitraining": "Allow"}
 
 
 class Rule(NamedTuple):
@@ -51,7 +54,7 @@ def forbidding_rules(text: str, agents: Sequence[str]) -> tuple[Protego, ...]:
     They are asked for the agent "*".
     """
     groups = groups_of(text)
-    everywhere = [rule for rule in groups[BEFORE_GROUPS] if rule.field in ON_TRAINING]
+    everywhere = [rule for rule in groups[BEFORE_GROUPS] if is_on_training(rule)]
     tokens = dict.fromkeys(token_of(agent) for agent in agents)
     of_agents = (groups.get(token, groups.get(EVERY_AGENT, [])) for token in tokens)
     different = dict.fromkeys((*rules, *everywhere) for rules in of_agents)
@@ -62,10 +65,17 @@ def parsed(rules: Sequence[Rule]) -> Iterator[Protego]:
     """Yield the rules on fetching, and those of each kind of statement on training, if any."""
     from protego import Protego
 
-    fetching = [f"{field}: {value}" for field, value in rules if field not in ON_TRAINING]
-    for lines in (fetching, *(training_lines(rules, kind) for kind in ON_TRAINING)):
+    fetching = [f"{rule.field}: {rule.value}" for rule in rules if not is_on_training(rule)]
+    disallowed = [f"{AS_FETCHING[f]}: {value}" for f, value in rules if f in AS_FETCHING]
+    stated = (training_lines(rules, kind) for kind in ON_TRAINING)
+    for lines in (fetching, disallowed, *stated):
         if lines:
             yield Protego.parse("\n".join(["User-agent: *", *lines]))
+
+
+def is_on_training(rule: Rule) -> bool:
+    """Check that a rule is a statement on training, and not on fetching."""
+    return rule.field in ON_TRAINING or rule.field in AS_FETCHING
 
 
 def training_lines(rules: Sequence[Rule], kind: str) -> list[str]:

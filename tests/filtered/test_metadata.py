@@ -37,6 +37,7 @@ def counted(
         ("bad.com/page", 1),
         ("http://bad.com./", 1),
         ("http://a.b.c.d.e.f.g.h.i.bad.com/", 1),
+        ("http://MÜNCHEN.de/x", 1),
         ("not a url", 0),
         (None, 0),
     ],
@@ -44,7 +45,7 @@ def counted(
 def test_a_listed_domain_stands_for_its_subdomains_and_a_listed_url_for_itself(
     url: str | None, is_blocked: int
 ) -> None:
-    counts = counted({}, {"url": url}, blocked="bad.com ok.org/one/page")
+    counts = counted({}, {"url": url}, blocked="bad.com ok.org/one/page xn--mnchen-3ya.de")
     assert counts["blocked_domain"].to_list() == [is_blocked]
 
 
