@@ -68,8 +68,9 @@ def deduped(corpus: Any, source: str, *columns: str) -> list[pl.DataFrame]:
 
 
 def hashes(store: Path) -> dict[str, str]:
-    """sha256 of every file of a store."""
+    """sha256 of every file of a store but previews, which follow from the others."""
     files = (path for path in sorted(store.rglob("*")) if path.is_file())
+    files = (path for path in files if "_previews" not in path.parts)
     return {
         str(path.relative_to(store)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in files

@@ -111,11 +111,20 @@ def request(  # noqa: PLR0913  what a notice can say
         say(f"Records of yours are gone from {num_patched:,} files of patches.")
     for line in named_states_with(store):
         say(line)
-    next_step = "Nothing was recorded." if dry_run else "Next: corpus build, then"
-    say(f"Searched in {time.monotonic() - began:.1f} s. {next_step}")
-    if not dry_run:
-        say("corpus takedown prove --purge")
+    seconds = time.monotonic() - began
+    say(f"Searched in {seconds:.1f} s. {'Nothing was recorded.' if dry_run else 'Next:'}")
+    for line in () if dry_run else next_commands(store):
+        say(line)
     return 0
+
+
+def next_commands(store: Store) -> Iterator[str]:
+    """Yield the commands that remove what was taken down, in order."""
+    for source, hold in read_holds(store.root).items():
+        if forbidden_in_hold(store, hold):
+            yield f"corpus rollback {source} --release"
+    yield "corpus build"
+    yield "corpus takedown prove --purge"
 
 
 def forget(corpus: Corpus, takedowns: Sequence[Takedown]) -> int:

@@ -23,7 +23,7 @@ from assets.stages import STAGES
 from pipeline_defs.commands.life.raw_search import hits_in, on_all_cores, raw_parts
 from pipeline_defs.commands.life.state_chain import SOURCE_STAGES
 from pipeline_defs.commands.life.store_search import Search, Seen, spellings
-from pipeline_defs.commands.terminal.output import ONE_LINE
+from pipeline_defs.commands.terminal.output import one_line
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
@@ -167,6 +167,8 @@ def previews_with(corpus: Corpus, search: Search, accepted: Accepted) -> list[Pa
 
 def not_accepted(found: Counter[Seen], accepted: Accepted) -> Counter[Seen]:
     """Leave out what is of accepted documents."""
+    if not found:
+        return found
     digests = frozenset[bytes]().union(*accepted.values())
 
     def is_accepted(seen: Seen) -> bool:
@@ -336,8 +338,8 @@ def remaining_lines(
     named = {place for place, document in places if document}
     for (place, document), where in sorted(places.items()):
         if document or place not in named:
-            reason = takedowns[place].reason.translate(ONE_LINE)
-            url = search.urls.get(document, "").translate(ONE_LINE)
+            reason = one_line(takedowns[place].reason)
+            url = one_line(search.urls.get(document, ""))
             what = f"Document {document}{f' ({url})' if url else ''}" if document else "Something"
             yield f"{what} of takedown {place + 1} ({reason}) remains in {', '.join(where)}."
 
@@ -346,7 +348,7 @@ def accepted_lines(search: Search, accepted: Accepted) -> Iterator[str]:
     """Yield a line on every document that stays on purpose."""
     for doc_id, digests in sorted(accepted.items()):
         owners = sorted({search.wanted.passages.owners[digest] + 1 for digest in digests})
-        url = search.urls.get(doc_id, "").translate(ONE_LINE)
+        url = one_line(search.urls.get(doc_id, ""))
         numbers = ", ".join(map(str, owners))
         yield (
             f"Stays on purpose: document {doc_id}{f' ({url})' if url else ''} has {len(digests):,} "
