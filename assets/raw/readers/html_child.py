@@ -30,8 +30,10 @@ def main_text(body: bytes, charset: str) -> str:
     from resiliparse.extract.html2text import extract_plain_text
 
     from assets.raw.readers.decode_page import decode_page
+    from assets.raw.readers.prose_lists import deepen_lists
 
-    return str(extract_plain_text(decode_page(body, charset), main_content=True))
+    page = deepen_lists(decode_page(body, charset))
+    return str(extract_plain_text(page, main_content=True))
 
 
 def answer(request: bytes) -> bytes:
