@@ -8,6 +8,7 @@ import dagster as dg
 
 from corpus_loader.places.url_secrets import redacted
 from resources.corpus import Corpus
+from resources.materialize.drift_check import drifts_of_run
 from resources.runs.failure_hook import RunMessage, tell_once
 from resources.runs.run_notes import (
     RUNNING,
@@ -82,6 +83,7 @@ def tell_of(
             for stage, of_stage in reversed(source_faults(instance, run).items())
             for source, reason in of_stage.items()
         },
+        drifts=tuple(map(redacted, drifts_of_run(instance, run.run_id))),
     )
     for line in tell_once(corpus, message, seconds):
         instance.report_engine_event(line, run)

@@ -16,6 +16,7 @@ from dagster._utils.interrupts import pop_captured_interrupt
 from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
 from resources.corpus import Corpus
 from resources.event_lines import events_written, write_event
+from resources.materialize.drift_check import drifts_of_run
 from resources.runs.run_lock import run_lock, this_holder
 from resources.runs.run_notes import OpenNote, State, new_note
 from resources.runs.run_tags import STORE
@@ -89,6 +90,7 @@ def noted_end(corpus: Corpus, context: PlanOrchestrationContext, note: OpenNote)
         state = "canceled"
         raise
     finally:
+        drifts = drifts_of_run(instance, run.run_id)
         note.change(
             state=state,
             current=(),
@@ -96,9 +98,10 @@ def noted_end(corpus: Corpus, context: PlanOrchestrationContext, note: OpenNote)
             ended=time.time(),
             faults=step_faults(instance, run.run_id),
             failed_sources=source_faults(instance, run),
+            drifts=drifts,
         )
         write_event("run_ended", state, level=LEVELS.get(state, logging.ERROR))
-        if state != "success":
+        if state != "success" or drifts:
             limit = CANCEL_SECONDS if state == "canceled" else None
             tell_of(instance, corpus, run, dg.DagsterRunStatus(state.upper()), limit)
 

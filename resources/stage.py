@@ -85,11 +85,13 @@ class DriftCheck:
     """A check of what a run adds against what earlier runs of the partition added.
 
     `profile(corpus, manifest, parts)` reads the numbers of parts, `judge(profile, earlier)`
-    compares them with those of earlier runs, the newest first.
+    compares them with those of earlier runs, the newest first. `states(corpus, manifest, before)`
+    compares the whole state with the one before, and gives a line per drift.
     """
 
     profile: Callable[[Corpus, Manifest[Any, Any], Sequence[PartRecord[Any]]], Profile]
     judge: Callable[[Profile, Sequence[Profile]], Judgement]
+    states: Callable[[Corpus, Manifest[Any, Any], Manifest[Any, Any]], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True)

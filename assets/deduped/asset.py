@@ -24,6 +24,7 @@ from assets.deduped.repeats.repeated_line_files import LIST_SCHEMA
 from assets.deduped.substrings_asset import SUBSTRINGS, finding
 from assets.filtered.asset import FILTERED
 from assets.report.drift import judge_drift
+from assets.report.state_drift import state_drifts
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.profiles import Profile
@@ -290,6 +291,17 @@ def profile_of_deduped(
     )
 
 
+def drifts_of_deduped(
+    _: Corpus, manifest: Manifest[Any, Any], before: Manifest[Any, Any]
+) -> list[str]:
+    """Compare the share of copies in all documents with the state before."""
+    now, was = (
+        {"documents": each.stats.rows_in, "copies of others": each.stats.duplicates}
+        for each in (manifest, before)
+    )
+    return state_drifts(now, was)
+
+
 DEDUPED = Stage(
     name="deduped",
     code_version="3",
@@ -306,5 +318,5 @@ DEDUPED = Stage(
     main_table=MainTable(KEPT, KEPT_COLUMNS | ADDED_COLUMNS),
     describe=describe_deduped,
     check=RATE_CHECK,
-    drift=DriftCheck(profile_of_deduped, judge_drift),
+    drift=DriftCheck(profile_of_deduped, judge_drift, drifts_of_deduped),
 )

@@ -41,6 +41,7 @@ from assets.raw.readers.documents import DOCUMENT_COLUMNS
 from assets.raw.usable_raw_files import usable_raw
 from assets.report.drift import judge_drift
 from assets.report.histograms import Summary, add_summaries
+from assets.report.state_drift import state_drifts
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.profiles import Profile
@@ -334,6 +335,21 @@ def profile_of_filtered(
     return decisions_profile(pl.concat(tables))
 
 
+def drifts_of_filtered(
+    corpus: Corpus, manifest: Manifest[Any, Any], before: Manifest[Any, Any]
+) -> list[str]:
+    """Compare the removed share and the languages of all documents with the state before."""
+    return state_drifts(state_counts(corpus, manifest), state_counts(corpus, before))
+
+
+def state_counts(corpus: Corpus, manifest: Manifest[Any, Any]) -> dict[str, int]:
+    """Return the number of documents, of those that are removed, and by language."""
+    summary = add_summaries(summary_of(corpus, manifest, part) for part in manifest.parts)
+    languages = {f"language {name}": n for name, n in summary.get("languages", {}).items()}
+    stats = manifest.stats
+    return {"documents": stats.rows_in, "removed": sum(stats.rejected.values()), **languages}
+
+
 def warm_up_filters(corpus: Corpus) -> Iterator[Callable[[], object]]:
     """Yield the calls that the filters of all sources need, those of equal filters once."""
     configs: list[FilterConfig] = []
@@ -372,5 +388,5 @@ FILTERED = Stage(
     warm_up=warm_up_filters,
     describe=describe_filtered,
     conclude=conclude_filtered,
-    drift=DriftCheck(profile_of_filtered, judge_drift),
+    drift=DriftCheck(profile_of_filtered, judge_drift, drifts_of_filtered),
 )

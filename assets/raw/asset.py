@@ -60,6 +60,7 @@ from assets.raw.taken_down_files import (
 from assets.raw.unread_files import NUM_NAMED, unread_lines
 from assets.raw.usable_raw_files import records_read, too_many_bad
 from assets.report.drift import judge_drift
+from assets.report.state_drift import new_drifts, state_drifts
 from resources.corpus import Corpus
 from resources.profiles import Profile
 from resources.settings.pipeline import Settings
@@ -285,6 +286,24 @@ def profile_of_raw(_: Corpus, __: RawManifest, parts: Sequence[PartRecord[RawNum
     )
 
 
+def drifts_of_raw(_: Corpus, manifest: RawManifest, before: RawManifest) -> list[str]:
+    """Compare all documents of a state, and those of its new parts, with the state before."""
+    had = {part.fingerprint for part in before.parts}
+    new = add_stats(part.stats for part in manifest.parts if part.fingerprint not in had)
+    was = before.stats.numbers.counts or {}
+    return [
+        *state_drifts(manifest.stats.numbers.counts or {}, was),
+        *new_drifts(new.numbers.get("counts", {}), was),
+        *state_drifts(quarantine_counts(manifest), quarantine_counts(before)),
+    ]
+
+
+def quarantine_counts(manifest: RawManifest) -> dict[str, int]:
+    """Return the number of records, and of those in quarantine."""
+    stats = manifest.stats
+    return {"documents": stats.rows_in, "in quarantine": stats.quarantined}
+
+
 ANY_LINE = LineRun(0, b'{"text": "a"}\n')  # its reader is compiled before processes are forked
 
 RAW = Stage(
@@ -320,7 +339,7 @@ RAW = Stage(
         REHASH: "read every input file, also where size and time say that it is unchanged",
         NO_NEW_ENTRIES: "take no entries of streams but those of the newest manifest, for a repair",
     },
-    drift=DriftCheck(profile_of_raw, judge_drift),
+    drift=DriftCheck(profile_of_raw, judge_drift, drifts_of_raw),
     inputs=InputVersions(INPUT_FILES, lambda manifest: manifest.provenance.version),
     warm_up=lambda corpus: [partial(split_run, ANY_LINE, corpus.settings.sources[0])],
 )

@@ -13,6 +13,7 @@ from assets.raw.raw_records import RawInputs, RawNumbers, Resume
 from assets.raw.read_inputs import chunks_of
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import FIELD_FILTER, Chunk, is_from, mark_damaged
+from assets.raw.state_counts import state_counts
 from assets.raw.stream_part_files import before_patches
 from assets.raw.taken_down_files import TAKEN_DOWN, wanted_at, without_taken_down
 from assets.text.table_rows import count_bytes
@@ -66,6 +67,7 @@ def write_draft(
             containers={name: dict(counts) for name, counts in chunk.containers.items()} or UNSET,
             unread_members=dict(chunk.unread) or UNSET,
             num_unread_members=chunk.num_unread or UNSET,
+            counts=state_counts(documents) or UNSET,
         ),
     )
     found = (name for name, fault in chunk.faults.items() if isinstance(fault, Damage))

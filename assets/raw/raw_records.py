@@ -130,6 +130,7 @@ class RawNumbers(msgspec.Struct, frozen=True):
     """Numbers of a part of raw documents.
 
     is_last        the last part of its slice; totals have none
+    counts         what the documents are like, by what is counted (state_counts.py)
     faulty_files   files whose reading ended in an error, with the rows that are kept as `damaged`,
                    or left out for it
     resume         where the next part of the task begins, if the package `datasets` reads it
@@ -140,6 +141,7 @@ class RawNumbers(msgspec.Struct, frozen=True):
     """
 
     is_last: bool | UnsetType = UNSET
+    counts: dict[str, int] | UnsetType = UNSET
     faulty_files: dict[str, int] | UnsetType = UNSET
     resume: Resume | UnsetType = UNSET
     containers: dict[str, dict[str, int]] | UnsetType = UNSET

@@ -37,14 +37,24 @@ def made_under(manifest: Manifest[Any, Any]) -> str:
 
 
 def check_drift(
-    context: dg.AssetExecutionContext, check: DriftCheck, profiles: Mapping[str, Profile]
+    context: dg.AssetExecutionContext,
+    check: DriftCheck,
+    profiles: Mapping[str, Profile],
+    states: Mapping[str, Sequence[str]],
 ) -> dg.AssetCheckResult:
-    """Return one result for all partitions of a run that added something."""
+    """Return one result for all partitions of a run that added something, and log its drifts.
+
+    `states` has the drifts of whole states by partition.
+    """
     found = {
         name: check.judge(profile, earlier_profiles(context, name))
         for name, profile in profiles.items()
     }
-    lines = [f"{name}: {drift}" for name, each in found.items() for drift in each.drifts]
+    lines = [f"{name}: {drift}" for name, drifts in states.items() for drift in drifts]
+    lines += [f"{name}: {drift}" for name, each in found.items() for drift in each.drifts]
+    if lines:
+        stage = context.asset_key.to_user_string()
+        context.log.warning("\n".join(f"drift of {stage}, {line}" for line in lines))
     notes = [f"{name}: {each.note}" for name, each in found.items() if each.note]
     return dg.AssetCheckResult(
         check_name=CHECK_DRIFT,
@@ -61,6 +71,22 @@ def check_metadata(found: Mapping[str, Judgement], lines: Sequence[str]) -> dict
     pictures = [f"**{name}**\n\n{each.picture}" for name, each in found.items() if each.picture]
     shown = {"pictures": dg.MetadataValue.md("\n\n".join(pictures))} if pictures else {}
     return {"drifts": list(lines), "partitions": dg.MetadataValue.json(facts), **shown}
+
+
+def drifts_of_run(instance: dg.DagsterInstance, run_id: str) -> tuple[str, ...]:
+    """Return the drifts that a run has found, a line each."""
+    records = instance.get_records_for_run(
+        run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION
+    ).records
+    lines: list[str] = []
+    for record in records:
+        event = record.event_log_entry.dagster_event
+        found = event.asset_check_evaluation_data if event else None
+        if found is not None and found.check_name == CHECK_DRIFT and not found.passed:
+            drifts = found.metadata["drifts"].value
+            stage = found.asset_key.to_user_string()
+            lines += [f"{stage}, {line}" for line in drifts]  # type: ignore[union-attr]
+    return tuple(lines)
 
 
 def profile_metadata(profile: Profile) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import logging
 import traceback
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -201,7 +201,8 @@ def compared_with_history(
         yield check_history(context, stage.check, corpus, described)
     if stage.drift:
         profiles = {each.manifest.partition: each.profile for each in done if each.profile}
-        yield check_drift(context, stage.drift, profiles)
+        states = {each.manifest.partition: each.drifts for each in done if each.drifts}
+        yield check_drift(context, stage.drift, profiles, states)
 
 
 def observed_inputs(
@@ -239,7 +240,8 @@ class Committed:
     """A partition that a run has committed, with its metadata, damaged files and outcomes.
 
     `described` is the metadata of the stage's own, `left_out` are sources that it does without,
-    `warnings` those of `conclude`, `profile` is that of what the run added, if it added anything.
+    `warnings` those of `conclude`, `profile` is that of what the run added, if it added anything,
+    `drifts` are lines on the whole state.
     """
 
     manifest: Manifest
@@ -250,6 +252,7 @@ class Committed:
     left_out: Mapping[str, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     profile: Profile | None = None
+    drifts: Sequence[str] = ()
 
 
 def publish_partitions(
@@ -326,6 +329,7 @@ def commit(
     manifest = manifest_of(stage, folder.name, plan, outcomes)
     if stage.before_commit:
         stage.before_commit(corpus, typed(manifest, stage), plan)
+    drifts = state_drifts(corpus, stage, folder, manifest)
     has_new_files = not all(outcome.is_reused for outcome in outcomes)
     manifest = folder.commit(manifest, has_new_files=has_new_files)
     ran = report_of(outcomes)
@@ -341,6 +345,7 @@ def commit(
         outcomes,
         plan.left_out,
         profile=profile,
+        drifts=drifts,
     )
 
 
@@ -377,6 +382,20 @@ def profile_of(
     given = typed(manifest, stage)
     profile = stage.drift.profile(corpus, given, [p for p in given.parts if p.name in new])
     return msgspec.structs.replace(profile, made_under=made_under(manifest))
+
+
+def state_drifts(
+    corpus: Corpus, stage: Stage[Any, Any], folder: Partition, manifest: Manifest
+) -> Sequence[str]:
+    """Compare a whole state with the newest one, if both are of the same code and config."""
+    if stage.drift is None or stage.drift.states is None:
+        return ()
+    with suppress(StoreError):  # a damaged state is no state to compare with: `verify` names it
+        before = folder.newest_manifest()
+        is_new = before is not None and before.fingerprint != manifest.fingerprint
+        if before and is_new and made_under(before) == made_under(manifest):
+            return stage.drift.states(corpus, typed(manifest, stage), typed(before, stage))
+    return ()
 
 
 def write_partitions(

@@ -1,4 +1,4 @@
-"""Tell of a run that failed, by the webhook and the command of `notify` in pipeline.yaml.
+"""Tell of a run that failed or found a drift, by the webhook and the command of `notify`.
 
 Once per run: the first process to make the file `<run>.told` beside its note tells of it. Whatever
 happens to the hook is a line for the run's log; it never fails a run.
@@ -37,6 +37,7 @@ class RunMessage(msgspec.Struct, frozen=True):
     error: str
     failed: tuple[StepFault, ...]
     failed_sources: dict[str, str] = {}  # reason by source
+    drifts: tuple[str, ...] = ()
     url: str | None = None
 
 

@@ -51,6 +51,7 @@ class RunNote(msgspec.Struct, frozen=True):
     ended: float | None = None
     faults: tuple[StepFault, ...] = ()
     failed_sources: dict[str, dict[str, str]] = {}  # reason by stage and source
+    drifts: tuple[str, ...] = ()
 
 
 class OpenNote:

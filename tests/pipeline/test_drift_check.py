@@ -10,11 +10,11 @@ import pytest
 
 from assets.report.drift import LEAST_RUNS, judge_drift
 from pipeline_defs.partitions import partitions_of
-from resources.materialize.drift_check import CHECK_DRIFT, PROFILE, drift_spec
+from resources.materialize.drift_check import CHECK_DRIFT, PROFILE, drift_spec, drifts_of_run
 from resources.materialize.materialization import stage_asset
 from resources.profiles import Profile
 from resources.stage import DriftCheck, Stage
-from resources.store.records import PartRecord, Stats
+from resources.store.records import Manifest, PartRecord, Stats
 from resources.tasks import Plan, Task
 
 
@@ -33,6 +33,11 @@ def profile(_: Any, __: Any, parts: Sequence[PartRecord[Any]]) -> Profile:
     rows = sum(part.stats.rows_in for part in parts)
     kept = sum(part.stats.rows_kept for part in parts)
     return Profile(rows, numbers={"kept share": kept / rows})
+
+
+def fewer_kept(_: Any, now: Manifest, before: Manifest) -> list[str]:
+    kept, was = (each.stats.rows_kept / each.stats.rows_in for each in (now, before))
+    return [f"kept share: {kept}, {was} before"] if kept < was - 0.2 else []
 
 
 def run(
@@ -59,7 +64,7 @@ def run(
         numbers=dict,
         plan=plan,
         work=add_part,
-        drift=DriftCheck(profile, judge_drift),
+        drift=DriftCheck(profile, judge_drift, fewer_kept),
     )
     probe = stage_asset(stage, partitions_of(corpus.settings), corpus.settings)
     defs = dg.Definitions(
@@ -94,10 +99,24 @@ def test_a_night_that_differs_is_named_with_a_picture(
     assert later.passed, "one odd night must not change what is usual"
 
 
+def test_a_whole_state_is_compared_with_the_one_before(
+    corpus: Any, instance: dg.DagsterInstance
+) -> None:
+    run(instance, corpus, [900])
+    found = run(instance, corpus, [900, 100])
+
+    assert not verdict(found).passed
+    assert str(verdict(found).description).startswith("all: kept share: 0.5, 0.9 before\n")
+    assert drifts_of_run(instance, found.run_id) == ("probe, all: kept share: 0.5, 0.9 before",)
+    again = run(instance, corpus, [900, 100])
+    assert drifts_of_run(instance, again.run_id) == ()
+    assert drifts_of_run(instance, run(instance, corpus, [900], config=1).run_id) == ()
+
+
 def test_short_history_is_said(corpus: Any, instance: dg.DagsterInstance) -> None:
     run(instance, corpus, [900])
 
-    found = verdict(run(instance, corpus, [900, 100]))
+    found = verdict(run(instance, corpus, [900, 800]))
 
     assert found.passed
     assert found.description == (

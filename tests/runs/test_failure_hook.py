@@ -98,6 +98,7 @@ def test_webhook_and_command_get_the_same_json_once(
         "error": "no file matches in/*.jsonl",
         "failed": [{"step": "raw", "error": "no file matches in/*.jsonl"}],
         "failed_sources": {},
+        "drifts": [],
         "url": "http://127.0.0.1:3000/runs/1234",
     }
     assert len(tell_once(corpus, message("5678"))) == 2

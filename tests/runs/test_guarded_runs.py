@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from builders import open_corpus, write_corpus
+from builders import open_corpus, sentence, write_corpus, write_jsonl
 from command_line import KEEPS, LONGEST_SECONDS, start, start_raw, told, until
 from lock_holder import holder_process
 
@@ -136,3 +136,24 @@ def test_a_failed_source_is_told_and_shown_alone(config: Path) -> None:
         reason,
     )
     assert (sources["notes"]["raw"]["state"], sources["notes"]["raw"]["rows"]) == ("ok", 41)
+
+
+def test_a_drift_is_logged_told_and_shown(config: Path) -> None:
+    documents = [{"text": sentence(i), "url": f"http://example.org/{i}"} for i in range(40)]
+    for path in (config.parent / "input/prose").iterdir():
+        path.unlink()
+    write_jsonl(config.parent / "input/prose/a.jsonl", documents)
+    assert start_raw(config).wait(LONGEST_SECONDS) == 0
+    lost = [{"text": each["text"]} for each in documents]
+    write_jsonl(config.parent / "input/prose/a.jsonl", lost)
+
+    assert start_raw(config).wait(LONGEST_SECONDS) == 0
+
+    drift = "raw, prose: has url: 0.0% of the documents, 100.0% before"
+    assert f"drift of {drift}" in (config.parent / "out.log").read_text()
+    [message] = told(config)
+    assert message["status"] == "SUCCESS" and message["error"] == ""
+    assert message["drifts"][0].startswith(drift)
+    status = start(config, "pipeline_defs.commands.main", "status", log="status.log")
+    assert status.wait(LONGEST_SECONDS) == 0
+    assert drift in (config.parent / "status.log").read_text()

@@ -75,7 +75,7 @@ class Running(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """A run that has ended, and the first line of what it failed at."""
+    """A run that has ended, the first line of what it failed at, and the drifts that it found."""
 
     run_id: str
     job: str
@@ -84,6 +84,7 @@ class Ended(msgspec.Struct, frozen=True):
     ended: float
     seconds: float
     error: str
+    drifts: tuple[str, ...] = ()
 
 
 class StageState(msgspec.Struct, frozen=True):
@@ -210,6 +211,7 @@ def ended_of(note: RunNote) -> Ended:
         ended=ended,
         seconds=round(ended - note.started, 1),
         error=note.faults[0].error if note.faults else "",
+        drifts=note.drifts,
     )
 
 
@@ -274,6 +276,9 @@ def show(found: Status) -> None:
     for table in (ended_table(found.ended), stage_table(found)):
         if table.row_count:
             console.print(table)
+    for run_id, drift in ((run.run_id, drift) for run in found.ended for drift in run.drifts):
+        line = f"drift in run {run_id[:8]}: {drift}".translate(ONE_LINE)
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     for source, hold in found.held.items():
         line = f"{hold}: `corpus rollback {source} --release` ends it.".translate(ONE_LINE)
         console.print(line, markup=False, highlight=False, soft_wrap=True)
