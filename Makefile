@@ -25,6 +25,7 @@ ui: $(VENV)/installed ## serve Dagster's web UI at http://127.0.0.1:3000
 	$(BIN)/corpus ui --port 3000
 
 test: $(VENV)/installed-dev ## run all tests; those of readers that are not installed are skipped
+	@TOKENMILL_CONFIG=pipeline.yaml $(BIN)/python -m pipeline_defs.compile_kernels   # once, not in each worker
 	$(PYTEST)
 
 test-fast: $(VENV)/installed-dev ## run the tests of the pure functions: under a minute on two cores

@@ -1,7 +1,8 @@
 """Compile the kernels that a corpus needs, in as many processes as there are cores.
 
 numba compiles under one lock per process, for more than a minute of CPU after a fresh checkout.
-What one process has compiled is on disk for all others.
+What one process has compiled is on disk for all others. `python -m pipeline_defs.compile_kernels`
+compiles those of all stages of a corpus, as `make test` does before its workers begin.
 """
 
 from __future__ import annotations
@@ -119,3 +120,7 @@ def warm_ups(stages: tuple[str, ...]) -> list[Callable[[], object]]:
     calls = [call for stage in wanted if stage.warm_up for call in stage.warm_up(corpus)]
     names = chain.from_iterable(kernel_modules(package) for package in kernel_packages(wanted))
     return [*calls, *(partial(import_module, name) for name in names)]
+
+
+if __name__ == "__main__":
+    compile_kernels(STAGES)
