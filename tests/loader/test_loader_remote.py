@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from loader_corpus import every_sample, two_sources
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
+from corpus_loader.seal import sealed
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -31,6 +34,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def url(store: Path) -> Iterator[str]:
     """The same over http."""
+    with served(store) as place:
+        yield place
+
+
+@contextmanager
+def served(store: Path) -> Iterator[str]:
+    """Serve a folder over http."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=store)) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -64,3 +74,32 @@ def test_a_file_url_is_read_in_place(store: Path, tmp_path: Path) -> None:
 def test_an_unknown_phase_behind_a_url(url: str, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="no phase 'final' here; there are: general"):
         every_sample(url, "final", options=LoaderOptions(cache=tmp_path))
+
+
+def write_takedown(store: Path, number: int, **content: Any) -> None:
+    (store / "_takedowns").mkdir(exist_ok=True)
+    encoded = json.dumps({"parts": {}, **content}).encode() + b"\n"
+    (store / f"_takedowns/{number:08d}.json").write_bytes(sealed(encoded))
+
+
+def test_takedowns_behind_a_url_stop_a_loader_until_they_are_accepted_or_withdrawn(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = two_sources(tmp_path / "corpus")
+    drawn = CorpusLoader(folder).sources[0]
+    with served(folder) as url:
+        start = partial(CorpusLoader, url)
+        cached = partial(LoaderOptions, cache=tmp_path / "cache")
+        write_takedown(folder, 1)
+        write_takedown(folder, 2, parts={"elsewhere": ["a"]})
+        start(options=cached())
+        write_takedown(folder, 3, parts={drawn: ["a"]})
+        with pytest.raises(CorpusError, match=f"takedown 3 removed documents of {drawn} after"):
+            start(options=cached(accept_takedown=2))
+        start(options=cached(accept_takedown=3))
+        assert "accept_takedown=3 lets phase 'general' draw them" in caplog.text
+        write_takedown(folder, 4, withdraws=3)
+        start(options=cached())
+        (folder / "_takedowns/00000005.json").write_bytes(b"{")
+        with pytest.raises(CorpusError, match=r"_takedowns/00000005\.json is damaged"):
+            start(options=cached())
