@@ -11,9 +11,11 @@ import gc
 import logging
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -37,15 +39,35 @@ def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
     if not cold:
         return
     processes = len(os.sched_getaffinity(0))
-    sys.stdout.write(
-        f"Compiling kernels in {processes} processes (once per machine and version of the code) "
-        "...\n"
-    )
-    sys.stdout.flush()
+    with suppress(BrokenPipeError):  # whoever reads the output may have enough of it
+        sys.stdout.write(
+            f"Compiling kernels in {processes} processes (once per machine and version of the "
+            "code) ...\n"
+        )
+        sys.stdout.flush()
     context = multiprocessing.get_context("spawn")  # Polars' threads do not survive a fork
     with ProcessPoolExecutor(processes, mp_context=context, initializer=start_worker) as pool:
-        num_calls = pool.submit(count_warm_ups, cold).result()
-        list(pool.map(partial(run_warm_up, cold), range(num_calls)))
+        try:
+            with interrupts_held():
+                counted = pool.submit(count_warm_ups, cold)
+            num_calls = counted.result()
+            with interrupts_held():
+                calls = pool.map(partial(run_warm_up, cold), range(num_calls))
+            list(calls)
+        except BaseException:  # a signal: a call may take 10 s more
+            for child in multiprocessing.active_children():
+                child.kill()
+            raise
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back: processes that are started meanwhile do not get it, and print no frames."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def cold_stages(stages: Iterable[Stage[Any, Any]]) -> tuple[str, ...]:

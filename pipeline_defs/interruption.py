@@ -24,6 +24,7 @@ from dagster._utils.interrupts import check_captured_interrupt
 
 CHILD_SECONDS = 1.5  # a step needs some 0.1 s to report that it was stopped
 RUN_SECONDS = 4.0  # of the 5 that a user waits at most; the hook of a run takes 2 at most
+STOPPED = "Stopped by a signal. Published parts are kept: run again to continue."
 FINISHED = (dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS)
 STOPPING = (*FINISHED, dg.DagsterRunStatus.CANCELING)
 
@@ -70,6 +71,7 @@ class Interruption:
             if run is not None and run.status not in FINISHED:
                 self.instance.report_run_canceled(run)
             self.tidy()
+        sys.stderr.write(f"{STOPPED}\n")
         leave()
 
 
@@ -108,6 +110,11 @@ def ended_by_signals(
         os.write(interruption.writer, bytes([signal.SIGINT]))
     try:
         yield interruption.has_come
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+        if interruption.has_come.wait(CHILD_SECONDS):
+            interruption.is_reported.wait(RUN_SECONDS)
+            interruption.end_process()  # Dagster would print the frames of where it was
+        raise
     finally:
         if interruption.has_come.is_set():
             interruption.is_reported.wait(RUN_SECONDS)

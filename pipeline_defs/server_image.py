@@ -38,6 +38,7 @@ def prepare() -> None:
     An error is shown and left to the steps, which meet it again and report it as theirs.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the run ends its server
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as a service that stops sends it
     register_after_fork(server_of_process(), lambda _: end_step_with_run())
     names = os.environ.get(STAGES_VARIABLE, "").split(",")
     stages = [BY_NAME[name] for name in names if name in BY_NAME]
@@ -49,6 +50,7 @@ def prepare() -> None:
                 import_module(module)
     except Exception:  # noqa: BLE001 - whatever it is, the server serves
         traceback.print_exc()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # forks have that
     let_workers_stay(False)  # they would load the kernels each for itself
     work_between_forks(load_kernels(stages))
 

@@ -15,7 +15,7 @@ from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.engine.map_parts import map_parts
 from resources.engine.run_task import Ended, PartError, PartTask, PartUseError
-from resources.engine.system_errors import SystemFault, concerns_all, explain, is_final
+from resources.engine.system_errors import SystemFault, concerns_all
 from resources.event_lines import About, EventNumbers, message_of, write_event
 from resources.progress import current
 from resources.settings.engine import EngineConfig
@@ -336,9 +336,9 @@ def explained(corpus: Corpus, error: PartError | None, needed: int) -> PartError
     `needed` is the work left in bytes: what a part writes is rarely more than what it reads.
     Raises SystemFault for what concerns every partition alike, such as a full disk.
     """
-    if error is None or error.errno is None or not is_final(error.errno):
+    if error is None or error.errno is None or error.explanation is None:
         return error
-    explanation = f"{error}. {explain(error.errno, corpus.store.root, needed)}"
+    explanation = f"{error}. {error.explanation.sentence(needed)}"
     if concerns_all(error.errno):
         raise SystemFault(explanation)
     return PartUseError(explanation)

@@ -5,6 +5,9 @@ A verb's module is imported when the verb runs: `corpus --help` and a mistyped v
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -144,15 +147,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
             help_on_error=False,
             result_action="return_value",
         )
+        sys.stdout.flush()
         return int(code or 0)
+    except BrokenPipeError:
+        if not is_output_closed():
+            raise
+        return leave_output()
     except Exception as error:
         from pipeline_defs.commands.terminal.records_faults import records_fault
+        from pipeline_defs.commands.terminal.system_faults import system_fault
 
-        failed, reason = exit_code_of(error), records_fault(error)
+        failed = exit_code_of(error)
+        reason = records_fault(error) or (None if failed else system_fault(error))
         if failed is None and reason is None:
             raise
         sys.stderr.write(f"{reason or error}\n")
         return failed or 1
+
+
+def is_output_closed() -> bool:
+    """Return whether no one reads what is written any more: `corpus config | head`."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), select.POLLOUT)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
+
+
+def leave_output() -> int:
+    """Write nothing more; return the exit code of a program that SIGPIPE ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it at exit
+    return 128 + signal.SIGPIPE
 
 
 def is_verb_missing(tokens: Sequence[str]) -> bool:

@@ -27,6 +27,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
+END_SECONDS = 1.0  # of a server that has nothing to do
 WATCH_SECONDS = 0.5
 THREADS_OF_IMPORTS = ("jemalloc_bg_thd", "polars-ooc-clea")  # Polars imported, nothing computed
 
@@ -74,9 +75,19 @@ class NestedForkServer(forkserver.ForkServer):
         self._forkserver_pid = pid
 
     def stop(self) -> None:
-        """End the server and wait for it, if this process has started one."""
-        if self._forkserver_pid is not None:
+        """End the server and wait for it, if this process has started one.
+
+        One that takes longer is killed: it may be compiling what no one waits for any more.
+        """
+        if self._forkserver_pid is None:
+            return
+        killing = threading.Timer(END_SECONDS, os.kill, (self._forkserver_pid, signal.SIGKILL))
+        killing.daemon = True
+        killing.start()
+        try:
             self._stop()  # type: ignore[attr-defined]
+        finally:
+            killing.cancel()
 
 
 def wait_for_demand(listener: int, alive: int) -> None:

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 import polars as pl
 
 from resources.engine.cost import Cost, begin_part
-from resources.engine.system_errors import errno_of, is_final
+from resources.engine.system_errors import Explanation, errno_of, explain, is_final
 from resources.store.scratch import computing
 
 Result = TypeVar("Result")
@@ -40,10 +40,12 @@ Task = TypeVar("Task", bound=PartTask)
 class PartError(RuntimeError):
     """A part that could not be computed; the message names the part and the reason.
 
-    `errno` is the number of the system's error, None if it was another.
+    `errno` is the number of the system's error, None if it was another; `explanation` is of the
+    machine where a final one was raised.
     """
 
     errno: int | None = None
+    explanation: Explanation | None = None
 
 
 class PartUseError(PartError, ValueError):
@@ -79,6 +81,8 @@ def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ende
             f"{task.title}: {type(error).__name__}: {error}"
         )
         fault.errno = number
+        if number is not None and is_final(number):
+            fault.explanation = explain(error, number, getattr(task, "root", None))
     finally:
         cost = end_part()
     return Ended(index, result, fault, cost)

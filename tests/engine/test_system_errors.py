@@ -2,8 +2,11 @@
 
 import errno
 import os
+import pickle
+import socket
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -17,6 +20,7 @@ from resources.engine.system_errors import (
     explain,
     final_errors_explained,
 )
+from resources.tasks import explained
 from tests.engine.engine_workers import Part
 
 FULL = "/dev/full"  # the kernel's file on which every write fails with ENOSPC
@@ -50,6 +54,8 @@ def test_a_full_disk_is_recognised(write: object) -> None:
         (MemoryError(), errno.ENOMEM),
         (OSError("Read-only file system (os error 30): /store/a.parquet"), errno.EROFS),
         (sqlite3.OperationalError("database or disk is full"), errno.ENOSPC),
+        (sqlite3.OperationalError("attempt to write a readonly database"), errno.EROFS),
+        (FileNotFoundError(2, "No usable temporary directory found in ['/tmp']"), errno.ENOSPC),
         (pl.exceptions.ComputeError("no such column"), None),
         (ValueError("400 requested and 128 written, or so"), None),
     ],
@@ -79,17 +85,48 @@ def test_another_error_of_a_part_is_tried_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (errno.ENOSPC, "MB are free); about 12 MB more are needed. Make room"),
+        (errno.ENOSPC, "MB are free); about 12 MB more are needed. Make room, or move the"),
         (errno.EROFS, "Read-only file system for user"),
-        (errno.EIO, "Input/output error: the disk"),
+        (errno.EIO, "Input/output error: the disk of "),
+        (errno.EFBIG, "`ulimit -f`"),
         (errno.EMFILE, "`ulimit -n`"),
         (errno.ENOMEM, "Lower `part_bytes`"),
     ],
 )
 def test_what_to_do_is_said(number: int, words: str, tmp_path: Path) -> None:
-    sentence = explain(number, tmp_path, needed=12_000_000)
-    assert words in sentence
+    error = OSError(number, os.strerror(number))
+    sentence = explain(error, number, tmp_path).sentence(needed=12_000_000)
+    assert words in sentence and f" on {socket.gethostname()}" in sentence
     assert sentence.endswith("then run the same command again: it continues with what is missing.")
+
+
+def test_the_path_that_an_error_names_is_told_and_what_else_would_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    name = str(tmp_path / "home/history/runs.db")
+    try:
+        raise RuntimeError("records") from OSError(errno.EROFS, "Read-only file system", name)
+    except RuntimeError as error:
+        told = explain(error, errno.EROFS, tmp_path / "store").sentence()
+    assert f"Read-only file system for user {os.geteuid()} in {name} on " in told
+    assert "or name another folder in DAGSTER_HOME" in told
+
+
+def test_an_error_is_explained_on_the_machine_where_it_was_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a worker of a node sends it."""
+    monkeypatch.setattr(socket, "gethostname", lambda: "node-7")
+
+    def work(_part: Part) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "a.parquet"))
+
+    error = pickle.loads(pickle.dumps(run_task(work, 0, Part("part-0", tmp_path)).error))
+    monkeypatch.undo()
+    corpus = SimpleNamespace(store=SimpleNamespace(root=tmp_path / "of the driver"))
+    with pytest.raises(SystemFault, match=rf"The disk of {tmp_path}/a\.parquet on node-7 is full"):
+        explained(corpus, error, needed=0)  # type: ignore[arg-type]
 
 
 def test_what_concerns_one_file_is_no_reason_to_stop_the_others() -> None:

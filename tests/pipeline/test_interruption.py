@@ -133,6 +133,24 @@ def test_a_signal_cancels_a_night_in_the_middle_of_a_part(
     assert temporaries(tmp_path / "store") == []
 
 
+@pytest.mark.parametrize("steps", ["in_process", "multiprocess"])
+def test_a_service_that_stops_while_kernels_are_compiled_prints_no_traceback(
+    tmp_path: Path, steps: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal comes to all processes of the build at once."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
+    config = write_corpus(tmp_path, engine={"steps": steps, "workers": 2})
+    process = start(config, [*BUILD, "--to", "filtered"])
+    output, until = tmp_path / "output", time.monotonic() + 60
+    while "Compiling kernels" not in output.read_text() and time.monotonic() < until:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGTERM)
+
+    assert process.wait(30) != 0
+    assert "Compiling kernels" in output.read_text()
+    assert "Traceback" not in output.read_text() and "Stack Trace" not in output.read_text()
+
+
 def test_a_stopped_build_does_not_mix_and_the_next_one_continues(tmp_path: Path) -> None:
     config = write_slow_corpus(tmp_path, "multiprocess", "in_process")
     process = start(config, BUILD)

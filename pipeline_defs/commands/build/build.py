@@ -78,6 +78,7 @@ def build(
 
         return print_forecast(corpus, source, last if to or not source else SHARDED, json=json)
     prepare_home()
+    corpus.store.root.mkdir(parents=True, exist_ok=True)
     is_first = is_first_run(corpus, (last.name,))
     built = {stage.name for stage in (last, *ancestors(last))}
     stages = [stage for name, stage in used.items() if name in built]

@@ -16,6 +16,7 @@ from assets.mixed.asset import MIXED
 from assets.raw.asset import RAW
 from assets.sharded.asset import SHARDED
 from assets.stages import used_stages
+from pipeline_defs.interruption import STOPPED
 from resources.corpus import Corpus
 from resources.stage import Stage, ancestors
 
@@ -80,4 +81,7 @@ def run_dagster(command: Command) -> int:
         dagster.main(list(command), "dagster", auto_envvar_prefix=ENV_PREFIX)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except dg.DagsterExecutionInterruptedError:
+        sys.stderr.write(f"{STOPPED}\n")
+        return 1
     return 0
