@@ -1,5 +1,6 @@
 """`corpus verify` names faulty files, and rebuilds exactly those that can be rebuilt."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -90,7 +91,7 @@ def computed(home: Path) -> dict[str, int]:
     [
         ("sharded/prose/megatron-*/shard-00001.bin", flip_bit, {"sharded/prose": 1} | MIXED),
         ("sharded/notes/megatron-*/manifest.json", flip_bit, {"sharded/notes": 1} | MIXED),
-        ("tokenized/notes/*.tokens.arrow", Path.unlink, {"tokenized/notes": 1}),
+        ("tokenized/notes/*.tokens.arrow", Path.unlink, {}),  # bucketed has its content
         ("filtered/prose/_parts/*.json", cut_end, {"filtered/prose": 1}),
         ("duplicates/all/*.clusters.*", flip_bit, {"deduped/prose": 1, "duplicates/all": 1}),
         ("band_index/all/*.entries.bin", flip_bit, {"band_index/all": 1}),
@@ -369,6 +370,32 @@ def test_what_only_an_older_manifest_names_is_left(corpus: Any, build: Any) -> N
     flip_bit(old)
 
     assert "only manifest 1 names shard-00000.bin" in refused(changed)
+
+
+def test_second_names_of_a_damaged_file_are_mended_in_states_that_are_not_made_again(
+    corpus: Any,
+) -> None:
+    content = yaml.safe_load(corpus.config.read_text())
+    content["dedup"] = {**content.get("dedup", {}), "rehydration": {2: 1}}
+    corpus.config.write_text(yaml.safe_dump(content))
+    first = one(corpus, "filtered/prose/*.documents.parquet")
+    sha256 = hashlib.sha256(first.read_bytes()).hexdigest()
+    [second] = [f for f in corpus.store.root.glob("deduped/prose/*") if is_equal(f, first)]
+    second.unlink()
+    os.link(first, second)
+    flip_bit(first)
+
+    lines = repaired(open_corpus(corpus.config))
+
+    assert [line.split(":")[0] for line in lines[:1]] == ["rebuilt filtered[prose]"]
+    assert any(line.startswith("restored deduped[prose] part") for line in lines)
+    assert find_faults(corpus.store).faults == []
+    assert {hashlib.sha256(f.read_bytes()).hexdigest() for f in (first, second)} == {sha256}
+    assert first.samefile(second)
+
+
+def is_equal(path: Path, other: Path) -> bool:
+    return path.is_file() and path.read_bytes() == other.read_bytes()
 
 
 def test_a_record_that_two_manifests_name_is_made_again(corpus: Any, build: Any) -> None:

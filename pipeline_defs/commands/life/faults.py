@@ -57,7 +57,8 @@ UNREADABLE = (
 class Fault:
     """File that differs from its record: of `part`, or the manifest itself if that is None.
 
-    `remedy`: the user's next step where `--repair` cannot rebuild the file.
+    `remedy`: the user's next step where `--repair` cannot rebuild the file; `twin`: a whole file
+    with the content that it should have, as a second name of a rebuilt one.
     """
 
     partition: Partition
@@ -66,6 +67,7 @@ class Fault:
     path: Path
     what: str = ""
     remedy: str = ""
+    twin: Path | None = None
 
     @property
     def title(self) -> str:
@@ -129,7 +131,11 @@ def find_faults(store: Store, *, is_fast: bool = False) -> Findings:
     for path, drawn in drawn_files(store):
         named.setdefault(path, drawn)
     differing = compare({path: file for path, (_, file) in named.items()}, is_fast=is_fast)
-    faults += [replace(named[path][0], what=what) for path, what in differing.items()]
+    whole = {file.sha256: path for path, (_, file) in named.items() if path not in differing}
+    faults += [
+        replace(named[path][0], what=what, twin=whole.get(named[path][1].sha256))
+        for path, what in differing.items()
+    ]
     # A file of several manifests counts for the newest: files of older ones alone are not rebuilt.
     ordered = sorted({(fault.path, fault.what): fault for fault in reversed(faults)}.items())
     num_bytes = sum(file.bytes for _, file in named.values())

@@ -6,12 +6,17 @@ Dagster run computes the missing parts and commits the same manifest again. Othe
 back and give the reason: with another config or other inputs the stage, and all stages after it,
 would compute something else. A build does that.
 
+A file whose content the store has under another name, as a hard link of an older state that is
+damaged with the file of the newest one, gets it from there.
+
 Then `follow` looks at what was computed from those files: they may have been damaged already when
 they were read, by a version of the code that did not compare them with their hashes.
 """
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -30,6 +35,7 @@ from pipeline_defs.commands.life.rebuild_checks import (
 )
 from resources.corpus import Corpus
 from resources.run_reports import read_report
+from resources.store.disk import TEMPORARY_PREFIX, make_folder
 from resources.store.records import PartRecord
 from resources.store.store import Partition
 from resources.tasks import GLOBAL
@@ -39,11 +45,15 @@ MAX_ROUNDS = 4  # a manifest, then the parts that it names; twice as many to be 
 
 def repair(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -> Iterator[str]:
     """Rebuild faulty parts, and what was made of them; yield a line for each partition."""
-    refused: set[Path] = set()
+    refused: dict[Path, str] = {}
     mended: set[Path] = set()
     for _ in range(MAX_ROUNDS):
-        waiting = [fault for fault in faults if fault.path not in refused]
-        if not waiting:
+        twins = [fault for fault in faults if fault.twin]
+        for fault in twins:
+            yield f"restored {fault.title}: {fault.path.name}, from {restore(fault)}"
+            mended.update([fault.path] if fault.is_damage else [])
+        waiting = [fault for fault in faults if not fault.twin and fault.path not in refused]
+        if not waiting and not twins:
             break
         waiting.sort(key=place_of)
         for (_, stage, name), group in groupby(waiting, place_of):
@@ -52,11 +62,25 @@ def repair(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) ->
                 yield f"rebuilt {title}: {rebuild(corpus, of_partition, instance)}"
                 mended.update(fault.path for fault in of_partition if fault.is_damage)
             except NotRebuilt as error:
-                refused.update(fault.path for fault in of_partition)
-                yield f"not rebuilt {title}: {error}"
+                line = f"not rebuilt {title}: {error}"
+                refused |= dict.fromkeys((fault.path for fault in of_partition), line)
         faults = find_faults(corpus.store).faults
+    left = [refused[fault.path] for fault in faults if fault.path in refused]
+    yield from dict.fromkeys(left)
     if mended:
         yield from follow(corpus, mended, instance)
+
+
+def restore(fault: Fault) -> str:
+    """Give a file its content by a link to a whole one; return the place of that."""
+    assert fault.twin is not None, "the caller asks for those that have one"
+    folder, medium = fault.path.parent, fault.partition.medium
+    make_folder(folder)
+    medium.bring(fault.twin)
+    temporary = folder / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{fault.path.name}"
+    os.link(fault.twin, temporary)
+    medium.publish(temporary, fault.path)
+    return "/".join(fault.twin.parts[-3:])
 
 
 def place_of(fault: Fault) -> tuple[int, str, str]:
