@@ -57,7 +57,7 @@ from assets.raw.taken_down_files import (
     obeying,
     takedown_ids,
 )
-from assets.raw.unread_files import NUM_NAMED, unread_lines
+from assets.raw.unread_files import NUM_NAMED, unread_lines, unused_patches
 from assets.raw.usable_raw_files import records_read, too_many_bad
 from assets.report.drift import judge_drift
 from assets.report.state_drift import new_drifts, state_drifts
@@ -268,7 +268,8 @@ def warn_of_unread(corpus: Corpus, manifest: RawManifest) -> Conclusion:
         "files_not_read_whole": len(faulty or ()),
         "members_not_read": manifest.stats.numbers.num_unread_members or 0,
     }
-    lines = unread_lines(manifest)
+    patches = read_patches(corpus, manifest.partition)
+    lines = [*unread_lines(manifest), *unused_patches(patches, manifest)]
     more = {"unread": "\n".join(f"- {line}" for line in lines)} if lines else {}
     return Conclusion(lines, {**counts, **more})
 

@@ -68,6 +68,7 @@ def write_draft(
             unread_members=dict(chunk.unread) or UNSET,
             num_unread_members=chunk.num_unread or UNSET,
             counts=state_counts(documents) or UNSET,
+            patched=dict.fromkeys(chunk.patched, 1) or UNSET,
         ),
     )
     found = (name for name, fault in chunk.faults.items() if isinstance(fault, Damage))

@@ -1,7 +1,7 @@
 """Patches of records in quarantine: the text that takes the place of a record that is no document.
 
-A patch belongs to the bytes that quarantine shows of the record, so that it never meets another
-record that has come to the same place.
+A patch belongs to the bytes that quarantine shows of the record: it never meets another record that
+has come to the same place, and follows its own to another place in the file.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ class Patch(msgspec.Struct, frozen=True, array_like=True):
     def key(self) -> PatchKey:
         """The record that it replaces."""
         return self.file, self.row, self.replaced
+
+    @property
+    def name(self) -> str:
+        """Name of the patch in the counts of those that were used."""
+        return f"{self.file} {self.row} {self.replaced}"
 
 
 def shown_digest(raw: bytes) -> str:

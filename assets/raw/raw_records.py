@@ -138,6 +138,7 @@ class RawNumbers(msgspec.Struct, frozen=True):
                    or the reason for which they were left out; totals of many parts have none
     unread_members       why a member of an archive is not read, by name, of the first of them
     num_unread_members   all of these members
+    patched        the patches that took the place of a record, by name
     """
 
     is_last: bool | UnsetType = UNSET
@@ -147,6 +148,7 @@ class RawNumbers(msgspec.Struct, frozen=True):
     containers: dict[str, dict[str, int]] | UnsetType = UNSET
     unread_members: dict[str, str] | UnsetType = UNSET
     num_unread_members: int | UnsetType = UNSET
+    patched: dict[str, int] | UnsetType = UNSET
 
 
 class RawProvenance(msgspec.Struct, frozen=True):

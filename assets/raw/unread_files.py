@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from assets.raw.patch import Patch
 from assets.raw.raw_records import Gap, RawNumbers, RawProvenance
 from resources.store.records import Manifest
 
@@ -46,6 +47,24 @@ def unread_members(manifest: Manifest[RawProvenance, RawNumbers]) -> list[str]:
     return [
         f"{manifest.partition}: {number:,} members of archives are not read: "
         f"{named(reasons, number)}. Unpack the archives and convert these, or leave them out."
+    ]
+
+
+def unused_patches(
+    patches: Sequence[Patch], manifest: Manifest[RawProvenance, RawNumbers]
+) -> list[str]:
+    """Say in a line which patches of a source's files took the place of no record."""
+    used, streams = manifest.stats.numbers.patched or {}, manifest.provenance.streams or {}
+    of_files = {patch.name: patch for patch in patches if patch.file not in streams}
+    left = [
+        f"{patch.file}, row {patch.row}" for name, patch in of_files.items() if name not in used
+    ]
+    if not left:
+        return []
+    return [
+        f"{manifest.partition}: {len(left):,} of {len(of_files):,} patches replace no record: "
+        f"{named(left, len(left))}. Their records are gone or have changed: `corpus "
+        f"quarantine show {manifest.partition}` has those that are in quarantine now."
     ]
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from assets.raw.patch import Patch, shown_digest
 from assets.raw.readers import documents
 from assets.raw.readers.documents import (
     DOCUMENT_SCHEMA,
@@ -399,3 +400,41 @@ def test_a_builder_is_full_with_the_documents_of_all_tables_and_chunks() -> None
         full.append(builder.is_full())
 
     assert full == [False, False, True]
+
+
+def patched(patches: list[Patch], *lines: bytes) -> Chunk:
+    builder = DocumentBuilder(patches=patches)
+    builder.start_file(config(), "a.jsonl", "byte")
+    for row, line in enumerate(lines):
+        builder.add(parse_record(row, line))
+    return builder.take()
+
+
+def patch(row: int, line: bytes, text: str) -> Patch:
+    return Patch("a.jsonl", row, shown_digest(line), json.dumps({"text": text}))
+
+
+def test_patches_follow_their_records_in_order_and_count_as_used() -> None:
+    patches = [patch(0, b"oops", "first"), patch(2, b"oops", "second"), patch(3, b"gone", "x")]
+
+    chunk = patched(patches, b'{"text":"new"}', b"oops", b'{"text":"a"}', b"oops", b"oops")
+
+    assert chunk.documents["text"].to_list() == ["new", "first", "a", "second"]
+    assert chunk.documents["doc_id"][1] == document_id("s", "a.jsonl", 1)
+    assert chunk.quarantine["position"].to_list() == ["byte 4"]
+    assert (set(chunk.patched), chunk.rows_in) == ({each.name for each in patches[:2]}, 5)
+
+
+def test_a_record_at_its_own_place_comes_before_equal_ones_that_moved() -> None:
+    chunk = patched([patch(2, b"oops", "own")], b"oops", b'{"text":"a"}', b"oops")
+
+    assert chunk.documents["text"].to_list() == ["a", "own"]
+    assert chunk.quarantine["position"].to_list() == ["byte 0"]
+
+
+def test_a_patch_of_a_patch_follows_too() -> None:
+    bad = Patch("a.jsonl", 0, shown_digest(b"oops"), "still bad")
+
+    chunk = patched([bad, patch(0, b"still bad", "good")], b'{"text":"new"}', b"oops")
+
+    assert chunk.documents["text"].to_list() == ["new", "good"]

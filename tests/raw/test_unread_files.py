@@ -8,12 +8,15 @@ from typing import Any
 
 import dagster as dg
 import msgspec
+import polars as pl
 import pytest
 from builders import Build, open_corpus, write_corpus
 from every_stage import run_stage
 from input_files import jsonl, zst
 
 from assets.raw.asset import RAW, warn_of_unread
+from assets.raw.patch import Patch, shown_digest
+from assets.raw.places.patch_files import add_patches
 from assets.raw.raw_records import RawRecords
 from pipeline_defs.commands.main import main
 
@@ -123,3 +126,31 @@ def test_summary_says_what_is_not_read(
     assert f"notes: {SENTENCE}" in capsys.readouterr().out
     assert main(["summary", "--json"]) == 0
     assert SENTENCE in json.loads(capsys.readouterr().out)["unread"][0]
+
+
+def test_a_patch_follows_its_record_and_one_that_cannot_is_named(tmp_path: Path) -> None:
+    corpus = open_corpus(write_corpus(tmp_path, part_bytes=4096))
+    lines = [*jsonl(*[f"{'word ' * 40}{n}" for n in range(50)]).splitlines(True)]
+    lines[20:21] = [b"oops\n"]
+    path = tmp_path / "input/prose/z.jsonl"
+    path.write_bytes(b"".join(lines))
+    row = len(b"".join(lines[:20]))
+    name = "input/prose/z.jsonl"
+    add_patches(corpus, "prose", [Patch(name, row, shown_digest(b"oops"), '{"text":"mended"}')])
+
+    def build() -> tuple[bool, list[str]]:
+        run_stage(corpus, RAW)
+        manifest = corpus.store.newest(RawRecords, "prose")
+        paths = [corpus.store.file_of(manifest, part.file("documents")) for part in manifest.parts]
+        texts = pl.concat([pl.read_parquet(each.checked()) for each in paths])["text"]
+        return "mended" in texts.to_list(), warn_of_unread(corpus, manifest).warnings
+
+    assert build() == (True, [])
+    path.write_bytes(b"".join([*lines[:2], *lines]))  # a place behind, in the same slice
+    assert build() == (True, [])
+    path.write_bytes(b"".join(line for line in lines if line != b"oops\n"))
+    is_there, [said] = build()
+    assert not is_there
+    assert f"prose: 1 of 1 patches replace no record: {name}, row {row:,}".replace(",", "") in (
+        said.replace(",", "")
+    )

@@ -98,7 +98,10 @@ def patches_among(
 
 
 def may_hold(cut: Slice | None, files: dict[str, InputFile], patch: Patch) -> bool:
-    """Return whether the record of a patch may be in a slice of its file."""
+    """Return whether the record of a patch may be in a slice of its file, or was there.
+
+    Its record is not looked for in other slices: to add a patch would read these again.
+    """
     if cut is None or cut.unit in ("stream", "row_groups"):
         return True
     if files[patch.file].format == "jsonl":

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from assets.raw.patch import RAW_LIMIT_BYTES as RAW_LIMIT_BYTES
 from assets.raw.patch import Patch, shown_digest
-from assets.raw.positions import position_text
+from assets.raw.positions import position_row, position_text
 from assets.raw.readers.decompress import FileFault
 from assets.raw.readers.input_record import (
     InputRecord,
@@ -79,7 +79,7 @@ class Chunk:
     `files` are the names of the files that they are from; `faults` the error that ended the reading
     of a file in this run, if any; `left_out` counts records of containers by reason. `containers`
     are the outcomes of the records of each container, `unread` the first members of archives that
-    the user should know of, with the reason.
+    the user should know of, with the reason; `patched` the names of the patches that were used.
     """
 
     documents: pl.DataFrame
@@ -92,6 +92,7 @@ class Chunk:
     containers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     num_unread: int = 0
+    patched: tuple[str, ...] = ()
 
 
 def document_id(source: str, file: str, row: int) -> str:
@@ -126,6 +127,7 @@ class DocumentBuilder:
         self._num_wanted = most_documents
         self._num_taken = 0
         self._patches = {patch.key: patch for patch in patches}
+        self._units: dict[str, str] = {}
         self._start()
 
     def start_file(
@@ -143,6 +145,7 @@ class DocumentBuilder:
         """
         self._source, self._file, self._unit = source, name, unit
         self._lines_before, self._is_container = lines_before, is_container
+        self._units[name] = unit
         self._id_start = f"{self._source.name}\0{name}\0".encode()
         self._seen_ids: set[int] = set()
         self._files.append(name)
@@ -160,6 +163,7 @@ class DocumentBuilder:
         self._skipped = 0
         self._num_in = self._num_unread = 0
         self._left_out = Counter[str]()
+        self._patched: list[str] = []
         self._containers: dict[str, Counter[str]] = {}
         self._unread: dict[str, str] = {}
         self._pending_bytes = 0
@@ -296,7 +300,38 @@ class DocumentBuilder:
         """Take the patch of a record: none is used twice, so that no two replace each other."""
         if not self._patches:
             return None
-        return self._patches.pop((self._file, record.row, shown_digest(raw)), None)
+        patch = self._patches.pop((self._file, record.row, shown_digest(raw)), None)
+        self._patched += [patch.name] if patch else []
+        return patch
+
+    def _follow_moved(self) -> bool:
+        """Let patches that are left replace records with their bytes, at other places of a file.
+
+        Returns whether one did: its record may be bad itself, and have a patch.
+        """
+        waiting: dict[tuple[str, str], deque[Patch]] = {}
+        for patch in sorted(self._patches.values(), key=lambda patch: patch.row):
+            waiting.setdefault((patch.file, patch.replaced), deque()).append(patch)
+        rejected, self._rejected, num_before = self._rejected, [], len(self._patches)
+        last = self._file, self._id_start, self._unit
+        for each in rejected:
+            file, position, _, error, _, shown = each
+            found = waiting.get((file, shown_digest(shown)))
+            row = position_row(position)
+            if not found or row is None or self._faults.get(file) == error:
+                self._rejected.append(each)
+                continue
+            patch = self._patches.pop(found.popleft().key)
+            self._patched.append(patch.name)
+            self._file, self._id_start = file, f"{self._source.name}\0{file}\0".encode()
+            self._unit = self._units[file]
+            outcome = self._sort(parse_record(row, patch.record.encode()))
+            if outcomes := self._containers.get(file):
+                outcomes["quarantine"] -= 1
+                outcomes[outcome] += 1
+            self._is_mixed = True
+        self._file, self._id_start, self._unit = last
+        return len(self._patches) < num_before
 
     def cut(self) -> Iterator[Chunk]:
         """Yield a chunk of the records so far if they are enough, within a file."""
@@ -326,6 +361,8 @@ class DocumentBuilder:
 
         Of several files that is the order of their names.
         """
+        while self._patches and self._rejected and self._follow_moved():
+            pass
         self._flush()
         documents = pl.concat(self._frames)
         if self._is_mixed:
@@ -344,6 +381,7 @@ class DocumentBuilder:
             containers=self._containers,
             unread=self._unread,
             num_unread=self._num_unread,
+            patched=(*self._patched,),
         )
         self._start()
         return chunk
