@@ -110,6 +110,7 @@ def test_a_folder_of_a_killed_save_is_no_checkpoint(tmp_path: Path) -> None:
         newest_checkpoint(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_the_only_checkpoint_that_is_kept_is_whole(store: Path, tmp_path: Path) -> None:
     transformers = peer("transformers")
     from trainer_validation_job import small_model
@@ -137,6 +138,7 @@ def test_the_only_checkpoint_that_is_kept_is_whole(store: Path, tmp_path: Path) 
         trainer(2, batch_size=3)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_a_save_inside_an_accumulation_loses_no_batch(store: Path, tmp_path: Path) -> None:
     lightning, torch = peer("lightning.pytorch"), peer("torch")
     from corpus_loader import CorpusLoader
