@@ -79,6 +79,21 @@ def test_a_slip_in_the_name_of_a_source_removes_nothing(told: Told, tmp_path: Pa
     assert main(["gc", "--removed-source", "web"]) == 2
 
 
+def test_a_takedown_reaches_a_removed_source(
+    told: Told, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    extra = {"text": sentence(9), "url": "https://a.example/1"}
+    write_jsonl(tmp_path / "in/old/b.jsonl", [extra])
+    run_stage(configured(tmp_path, "web", "old"), RAW)
+    configured(tmp_path, "web")
+    assert main(["takedown", "--url", extra["url"], "--reason", "asked"]) == 0
+    assert "1 documents" in capsys.readouterr().out
+    assert main(["takedown", "prove", "--purge"]) == 1
+    assert "`corpus gc --delete` removes it" in capsys.readouterr().out
+    told(("web",), "--delete")
+    assert main(["takedown", "prove"]) == 0
+
+
 def test_what_a_tag_names_of_a_removed_source_stays(told: Told, tmp_path: Path) -> None:
     make_tag(configured(tmp_path, "web", "old").store, "v1")
     assert not told(("web",), "--delete")["partitions"]
