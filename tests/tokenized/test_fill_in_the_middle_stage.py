@@ -1,6 +1,7 @@
 """Documents rearranged for filling in the middle, from the config to shards and `corpus trace`."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import yaml
 from builders import Build, deduped, hashes, open_corpus, write_corpus
 from small_tokenizer import trained
 
-from assets.raw.taken_down_files import Wanted
-from assets.text.marks import Marks, find_passages, marks_of, passage_marks, text_marks
-from pipeline_defs.commands.life.store_search import Search, Seen, spellings
+from assets.raw.taken_down_files import wanted_by
+from assets.text.marks import find_passages, passage_marks, text_marks
+from pipeline_defs.commands.life.store_search import Search, spellings
 from pipeline_defs.commands.main import main
 from resources.settings.sources import Source
+from resources.takedowns import Takedown
 
 PREFIX, MIDDLE, SUFFIX = 1, 2, 3
 SOURCES = [
@@ -126,18 +128,16 @@ def test_a_proof_finds_texts_and_passages_across_cuts(tmp_path: Path, build: Bui
     build(corpus)
     rows = tokens_of(corpus, "prose")
     texts, passages = b"".join(text_marks(rows["text"])), b"".join(passage_marks(rows["text"]))
-    wanted = Wanted(frozenset(), frozenset(), *map(owned_by_0, (b"", texts, passages)))
-    search = Search(wanted, spellings(corpus))
+    wanted = wanted_by([Takedown("match", "", texts=texts, passages=passages)])
+    search = Search(wanted, spellings(corpus), {})
 
-    found = search.column(rows["tokens"])
+    found = Counter[str]()
+    for seen, number in search.column(rows["tokens"]).items():
+        found[seen.kind] += number
 
-    assert found[Seen(0, "text")] == rows.height > 30
+    assert found["text"] == rows.height > 30
     in_texts = len(find_passages(rows["text"], wanted.passages))
-    assert found[Seen(0, "passage")] == in_texts > 30
-
-
-def owned_by_0(marks: bytes) -> Marks:
-    return marks_of([(0, marks)])
+    assert found["passage"] == in_texts > 30
 
 
 def test_conversations_are_not_rearranged() -> None:
