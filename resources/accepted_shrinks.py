@@ -26,7 +26,8 @@ class AcceptedShrink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     after      number of the source's newest manifest of `raw` at that time
     state      fingerprint of the manifest of `raw` that was accepted, or ANY_STATE
-    lost       documents of the last good state that it lacks, of `documents`
+    lost       documents of the last good state that it lacks, of `documents`; all if that state
+               cannot be read any more
     """
 
     source: str

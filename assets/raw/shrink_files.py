@@ -56,10 +56,17 @@ def refuse_shrink(corpus: Corpus, manifest: RawManifest, plan: Plan) -> None:
         return
     if has_consent(root, name, newest, manifest.fingerprint):
         return
-    lost = lost_documents(corpus, good, manifest, most_lost(source, good, manifest))
+    is_accepted = ACCEPT_SHRINK in corpus.flags
+    try:
+        lost = lost_documents(corpus, good, manifest, most_lost(source, good, manifest))
+    except StoreError as error:  # of a damaged file of the last good state
+        if not is_accepted:
+            step = f"If its input is no longer there, accept today's: {accept_command(source)}"
+            raise StoreError(f"{error} {step}") from error
+        lost = pl.DataFrame({"file": pl.repeat("", good.stats.rows_kept, eager=True)})
     if not lost.height:
         return
-    if ACCEPT_SHRINK in corpus.flags:
+    if is_accepted:
         counts = lost.height, good.stats.rows_kept
         record_consent(root, AcceptedShrink(name, newest, manifest.fingerprint, *counts))
         return
@@ -177,5 +184,10 @@ def refusal(source: Source, good: Manifest, lost: int, cause: str, *, is_empty: 
         f"raw[{source.name}]: {lost:,} of the {documents:,} documents of the last good state are "
         f"missing from today's input ({lost / documents:.1%}{limit}): {cause}. Correct the input "
         "or the options of the source and build again; or, if this is meant, accept it: "
-        f"corpus build --accept-shrink {source.name}"
+        f"{accept_command(source)}"
     )
+
+
+def accept_command(source: Source) -> str:
+    """Return the command that takes today's state of a source."""
+    return f"corpus build --accept-shrink {source.name}"

@@ -66,6 +66,17 @@ def test_a_file_that_is_gone_fails_the_source_until_that_is_accepted(built: Path
     run_stage(corpus, RAW)
 
 
+def test_a_last_good_state_that_is_damaged_can_be_given_up(built: Path) -> None:
+    for file in (built / "store/raw/news").glob("*documents*.parquet"):
+        file.unlink()
+    (built / "in/b.jsonl").unlink()
+    corpus = corpus_of(built)
+    with pytest.raises(StoreError, match=r"accept today's: corpus build --accept-shrink news"):
+        run_stage(corpus, RAW)
+    run_stage(replace(corpus, flags=frozenset({ACCEPT_SHRINK})), RAW)
+    assert rows_kept(corpus) == 20
+
+
 def test_a_consent_that_was_recorded_before_a_kill_needs_no_other(built: Path) -> None:
     (built / "in/b.jsonl").unlink()
     corpus = corpus_of(built)
