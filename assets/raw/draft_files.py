@@ -55,6 +55,8 @@ def write_draft(
     if quarantine.height:
         writer.write_parquet("quarantine", quarantine)
     num_bytes = count_bytes(documents["text"])
+    # a part of a stream may be made of an earlier one, in which patched records are like others
+    patched = () if task.payload.stream else chunk.patched
     stats = Stats(
         rows_in=chunk.rows_in,
         rows_kept=documents.height,
@@ -68,7 +70,7 @@ def write_draft(
             unread_members=dict(chunk.unread) or UNSET,
             num_unread_members=chunk.num_unread or UNSET,
             counts=state_counts(documents) or UNSET,
-            patched=dict.fromkeys(chunk.patched, 1) or UNSET,
+            patched=dict.fromkeys(patched, 1) or UNSET,
         ),
     )
     found = (name for name, fault in chunk.faults.items() if isinstance(fault, Damage))
