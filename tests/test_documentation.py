@@ -26,6 +26,7 @@ PLACEHOLDERS = {
     **{"STATE": "1", "64": "2"},  # ranks: the corpus of this test is small
 }
 NESTED = {"duplicates", "loader", "percentiles", "quarantine", "thresholds"}  # have verbs
+STARTS_RUNS = {"build", "percentiles", "tokenizer"}
 OF_TAKEDOWN = {"prove", "list", "withdraw", "export"}  # verbs beside its own options
 FORMS = {"N", "SOURCE", "NAME", "..."}  # of mentions whose options alone are looked at
 FILES = {"my_rules.py": "", "eval/quiz.jsonl": '{"question": "one", "answer": "two"}\n'}
@@ -70,12 +71,19 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def corpus_command(
     built: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Callable[..., str]:
-    """Runs `corpus` in this process, where it takes a tenth of the CPU; gives its output."""
+    """Runs `corpus`, in this process where it takes a tenth of the CPU; gives its output.
+
+    What starts a run has a process of its own: definitions are those of the first config of one.
+    """
     monkeypatch.chdir(built)
     for name, value in environment_of(built).items():
         monkeypatch.setenv(name, value)
 
     def run_here(*words: str) -> str:
+        if words[0] in STARTS_RUNS:
+            done = run(built, "pipeline_defs.commands.main", *words)
+            assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+            return done.stdout
         code, said = main(words), capfd.readouterr()
         assert code == 0, said.out[-2000:] + said.err[-2000:]
         return said.out

@@ -137,6 +137,7 @@ def test_every_stage_has_blocking_checks() -> None:
     complete = {(asset, "sources_complete") for asset in GRAPH}
     own = {("raw", "inputs_read"), ("deduped", "duplicate_rate"), ("tokenized", "round_trip")}
     own |= {("tokenized", "served_by_tokenizer"), ("raw", "few_bad_records")}
+    own |= {("tokenized", "rendered_by_template"), ("bucketed", "conversations_fit")}
     own |= {(stage, "drift") for stage in ("raw", "filtered", "deduped", "tokenized")}
     assert checks == every | complete | own
     for key in graph.asset_check_keys:
