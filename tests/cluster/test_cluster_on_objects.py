@@ -77,10 +77,12 @@ def site_on(machines: Machines, folder: Path, bucket: str) -> Site:
 
 
 def hashes_of_objects(url: str) -> dict[str, str]:
+    """sha256 of every object but previews, as `hashes` of a folder."""
     objects = Objects(url)
     return {
         info.key: hashlib.sha256(objects.get(info.key)).hexdigest()
         for info in objects.list_objects()
+        if "_previews" not in info.key
     }
 
 
