@@ -36,8 +36,14 @@ def scores_of(path: str, rows: list[dict[str, str | None]]) -> Scores:
 
 
 def try_custom_rules(path: Path, rows: list[dict[str, str | None]]) -> None:
-    """Raise FilterFileError if a rule gives a document another score in a second process."""
-    here = scores_of(str(path), rows)
+    """Raise FilterFileError if a rule gives a document another score in a second process.
+
+    A rule that raises here is not tried: the part that it fails says where, and is tried again.
+    """
+    try:
+        here = scores_of(str(path), rows)
+    except Exception:  # noqa: BLE001  a rule may raise anything
+        return
     there = call_in_fresh_process(scores_of, str(path), rows)
     for name, scores in here.items():
         pairs = zip(rows, scores, there[name], strict=True)

@@ -39,3 +39,7 @@ def test_a_rule_that_hashes_texts_is_refused(tmp_path: Path) -> None:
 
 def test_a_rule_whose_scores_stay_is_taken(tmp_path: Path) -> None:
     try_score(tmp_path, "lambda text: len(set(text)) / 3")
+
+
+def test_a_rule_that_raises_is_left_to_the_parts(tmp_path: Path) -> None:
+    try_score(tmp_path, "lambda text: 1 / len(text)")
