@@ -178,7 +178,7 @@ class LifeOfACorpus(RuleBasedStateMachine):
         assert not self.sweep(keep, True)
 
     def sweep(self, keep: int, is_dry: bool) -> list[Any]:
-        return list(collect(self.store, keep, is_dry=is_dry))
+        return list(collect(self.store, keep, {}, is_dry=is_dry))
 
     @invariant()
     def nothing_that_is_named_is_lost(self) -> None:
@@ -217,14 +217,14 @@ def test_on_an_object_store_a_tag_keeps_its_state_and_the_rest_goes(
         raw = store.partition("raw", "prose")
         assert raw.manifest_numbers() == [1, 3, 4]
 
-        listed = [each for each in collect(store, 1, is_dry=True) if each.stage == "raw"]
+        listed = [each for each in collect(store, 1, {}, is_dry=True) if each.stage == "raw"]
         assert (listed[0].manifests, len(listed[0].files)) == (1, 3)  # manifest, record, file
         assert listed[0].bytes > 0
         assert raw.manifest_numbers() == [1, 3, 4]
         with raw.writing(2):
-            busy = [each.stage for each in collect(store, 1, is_dry=False) if each.is_busy]
+            busy = [each.stage for each in collect(store, 1, {}, is_dry=False) if each.is_busy]
         assert busy == ["raw"]
-        assert list(collect(store, 1, is_dry=False))
+        assert list(collect(store, 1, {}, is_dry=False))
         assert raw.manifest_numbers() == [1, 4]
         assert not find_faults(store).faults
 
@@ -232,10 +232,10 @@ def test_on_an_object_store_a_tag_keeps_its_state_and_the_rest_goes(
         assert raw.manifest_numbers() == [1, 4, 5]
         assert raw.read_manifest(5) == raw.read_manifest(1)
         delete_tag(store, "v1")
-        list(collect(store, 1, is_dry=False))
+        list(collect(store, 1, {}, is_dry=False))
         assert raw.manifest_numbers() == [1, 5]  # the hold names it
         assert delete(hold_path(store.root, "prose"))
-        list(collect(store, 1, is_dry=False))
+        list(collect(store, 1, {}, is_dry=False))
         assert raw.manifest_numbers() == [5]
         assert not find_faults(store).faults
 
@@ -272,7 +272,7 @@ def test_while_a_tag_is_damaged_nothing_is_removed(tmp_path: Path, content: byte
     before = hashes(corpus.store.root)
 
     with pytest.raises(StoreError, match=r"v1\.json is damaged.*nothing was removed"):
-        list(collect(corpus.store, 1, is_dry=False))
+        list(collect(corpus.store, 1, {}, is_dry=False))
     assert hashes(corpus.store.root) == before
 
 

@@ -38,10 +38,11 @@ def built(folder: Path, **source: Any) -> Any:
 
 
 def test_a_template_that_refuses_many_fails_its_source_with_the_reason(tmp_path: Path) -> None:
-    corpus = built(tmp_path)
     said = r"refuses 11 of 24 conversations \(45.8%\), above 5.0%, most often since: no ones"
     with pytest.raises(StoreError, match=said):
-        BUCKETED.plan(corpus, "asked")
+        built(tmp_path)
+    with pytest.raises(StoreError, match=said):
+        BUCKETED.plan(open_corpus(tmp_path / "pipeline.yaml"), "asked")
 
 
 def test_max_bad_share_accepts_more_refusals(tmp_path: Path) -> None:
