@@ -9,6 +9,7 @@ from typing import Any
 
 from assets.bucketed.asset import BUCKETED
 from assets.bucketed.held_out_asset import HELD_OUT
+from assets.bucketed.leakage_asset import LEAKAGE
 from assets.deduped.asset import DEDUPED
 from assets.deduped.band_index_asset import BAND_INDEX
 from assets.deduped.duplicates_asset import DUPLICATES
@@ -42,6 +43,7 @@ STAGES: tuple[Stage[Any, Any], ...] = (
     TOKENIZER,
     TOKENIZED,
     HELD_OUT,
+    LEAKAGE,
     BUCKETED,
     SHARDED,
     MIXED,

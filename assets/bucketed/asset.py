@@ -5,12 +5,16 @@ those files get second names here, and the shards are gathered from them. To wri
 took 1.8 of 66 CPU seconds of a build of 1 GB, and half a gigabyte.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import numpy as np
+import polars as pl
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
+from numpy.typing import NDArray
 
 from assets.bucketed.class_files import (
     ScoredParts,
@@ -28,6 +32,7 @@ from assets.bucketed.held_document_files import (
     without_held_out,
 )
 from assets.bucketed.held_out_asset import HELD_OUT
+from assets.bucketed.leakage_asset import LEAKAGE, left_out_documents
 from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.report import (
     BucketedNumbers,
@@ -78,6 +83,7 @@ class BucketedProvenance(TokenizedProvenance, frozen=True, kw_only=True):
 
 NO_GROUPS = Grouping(())
 TOO_LONG = "long_conversation"  # reason of a conversation that is left out
+LIKE_HELD_OUT = "like_held_out"  # reason of a document that shares much with a held-out one
 BUCKETED_COLUMNS = {
     "bucket": "number of its bucket",
     **{name: meaning for name, meaning in ROW_COLUMNS.items() if name != "tokens"},
@@ -94,7 +100,8 @@ class WindowInputs:
     """Input of one task: the tokenized parts of a window, and the token to pad with.
 
     `files` and `records` are those of the parts' tokens.
-    `grouping` is None where all documents are of one group.
+    `grouping` is None where all documents are of one group. `like_held_out`: ids of those that are
+    left out for what they share with a held-out document.
     """
 
     files: list[PublishedFile]
@@ -106,6 +113,7 @@ class WindowInputs:
     grouping: Grouping | None = None
     scored: ScoredParts | None = None
     decisions: Decisions | None = None
+    like_held_out: tuple[str, ...] = ()
 
     @property
     def layout(self) -> BucketLayout:
@@ -121,7 +129,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     manifest = usable_tokenized(corpus, source)
     config, scored = corpus.settings.buckets, scored_documents(corpus, source)
     class_groups = classes_of_source(corpus, scored)
-    decided = decided_parts(corpus, source)
+    decided, like_held_out = decided_parts(corpus, source), left_out_documents(corpus, source)
     dump = config.model_dump(mode="json", exclude={LONG})
     is_chat = manifest.provenance.has_loss_mask is True
     long = {LONG: config.long_conversations} if is_chat and config.mode != "buckets" else {}
@@ -145,10 +153,14 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
             grouping=grouping,
             scored=scores,
             decisions=decisions,
+            like_held_out=tuple(
+                doc_id for part in parts for doc_id in like_held_out.get(part.name, ())
+            ),
         )
         groups = grouping.made_of if grouping else []
         groups += [scores.fingerprints] if scores else []
         groups += [decisions.held_ids] if decisions and decisions.groups else []
+        groups += [["like", inputs.like_held_out]] if inputs.like_held_out else []
         made_of = [dump | long, [part.fingerprint for part in parts], *groups]
         work_bytes = sum(file.bytes for file in files)
         tasks.append(maker.task(parts[0].name, made_of, inputs, work_bytes=work_bytes))
@@ -183,8 +195,14 @@ def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
         groups = without_held_out(groups, tables, inputs.decisions)
     if inputs.scored is not None:
         groups = in_classes(groups, tables, inputs.scored)
+    is_left_out = are_left_out(tables, inputs.like_held_out)
     sequences, numbers = make_sequences(
-        tables, inputs.config, inputs.padding, reused_array, groups if inputs.grouping else None
+        tables,
+        inputs.config,
+        inputs.padding,
+        reused_array,
+        groups if inputs.grouping else None,
+        is_left_out,
     )
     writer = task.writer()
     writer.write_arrow("sequences", sequences.drop("tokens"))
@@ -192,8 +210,12 @@ def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
         writer.link_file(f"{TOKENS}-{number}", record, source=file.brought())
     ids = sequence_ids(sequences, inputs.layout)
     writer.write_arrays(SEQUENCE_IDS, ids, sequences["num_tokens"].to_numpy())
-    documents, empty = sum(table.height for table in tables), count_empty(tables)
-    left_out = {NO_TOKENS: empty, TOO_LONG: long_counts(numbers).get(LEFT_OUT, 0)}
+    documents, empty = sum(table.height for table in tables), count_empty(tables, is_left_out)
+    left_out = {
+        NO_TOKENS: empty,
+        TOO_LONG: long_counts(numbers).get(LEFT_OUT, 0),
+        LIKE_HELD_OUT: len(inputs.like_held_out),
+    }
     num_tokens = sum(numbers.bucket_tokens.values())
     stats = Stats(
         rows_in=documents,
@@ -205,6 +227,24 @@ def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
         numbers=numbers,
     )
     return [writer.publish(stats)]
+
+
+def are_left_out(
+    tables: Sequence[pl.DataFrame], doc_ids: Sequence[str]
+) -> NDArray[np.bool_] | None:
+    """Return whether each document of all tables is left out, bool [n]; None if none is.
+
+    Raises ValueError for one that is not there.
+    """
+    if not doc_ids:
+        return None
+    is_left_out = pl.concat([table["doc_id"] for table in tables]).is_in(list(doc_ids))
+    if (found := int(is_left_out.sum())) != len(doc_ids):
+        raise ValueError(
+            f"{found:,} of {len(doc_ids):,} documents that are much like held-out ones are "
+            "tokenized: the comparison is of newer ones. Materialize `tokenized` first."
+        )
+    return is_left_out.to_numpy()
 
 
 def describe_bucketed(corpus: Corpus, manifest: BucketedManifest) -> Metadata:
@@ -267,7 +307,7 @@ BUCKETED = Stage(
     description="Training sequences by bucket, each with the spans of the documents in it.",
     group="train",
     partitions="source",
-    after=(TOKENIZED, HELD_OUT),
+    after=(TOKENIZED, HELD_OUT, LEAKAGE),
     kinds=frozenset({"arrow", "numba"}),
     provenance=BucketedProvenance,
     numbers=BucketedNumbers,

@@ -65,15 +65,19 @@ def make_sequences(
     padding: int,
     new_array: NewArray = np.empty,
     groups: Groups | None = None,
+    is_left_out: NDArray[np.bool_] | None = None,
 ) -> tuple[pl.DataFrame, BucketedNumbers]:
     """Make the sequences of a window of documents, sorted by bucket, and count them.
 
     In: one table or more, doc_id String, tokens List(UInt16 or UInt32). Out: bucket UInt8 (index
     into the names of a `BucketLayout`), num_tokens UInt32 (without padding), tokens List
     (`bucket_length` of them, the token `padding` at the end), spans List(Struct{doc_id, start,
-    length}), start and length in tokens of the document. The tokens are in a `new_array`.
+    length}), start and length in tokens of the document. The tokens are in a `new_array`. Documents
+    that are left out (bool [n]) are in no sequence.
     """
     num_tokens = count_tokens(tables)
+    if is_left_out is not None:
+        num_tokens[is_left_out] = 0
     names = document_names(tables)
     kept, is_whole = num_tokens, are_conversations(tables)
     if is_whole:

@@ -37,9 +37,12 @@ def count_tokens(tables: Sequence[pl.DataFrame]) -> Int64s:
     return np.concatenate([np.empty(0, np.int64), *counts])
 
 
-def count_empty(tables: Sequence[pl.DataFrame]) -> int:
-    """Count the documents without tokens."""
-    return int((count_tokens(tables) == 0).sum())
+def count_empty(
+    tables: Sequence[pl.DataFrame], is_left_out: NDArray[np.bool_] | None = None
+) -> int:
+    """Count the documents without tokens, besides those left out (bool [n])."""
+    is_empty = count_tokens(tables) == 0
+    return int((is_empty if is_left_out is None else is_empty & ~is_left_out).sum())
 
 
 def gather_sequences(

@@ -21,6 +21,7 @@ MEASURED = {
     "tokenizer": 0.0026,
     "tokenized": 0.0105,
     "held_out": 0.0005,
+    "leakage": 0.03,
     "bucketed": 0.0007,
     "sharded": 0.0063,
     "mixed": 0.0003,

@@ -214,13 +214,13 @@ def passed_on(corpus: Corpus, before: Before, earlier: Forecast) -> dict[str, Pa
         return {}  # clusters change few other parts, and they are not known yet
     if stage == "tokenizer" and keeps_tokenizer(corpus, before):
         return {}
-    if stage == "bucketed" and earlier.stage == "held_out":
+    if stage == "bucketed" and earlier.stage in ("held_out", "leakage"):
         return {}  # what is decided stays: the windows of new documents are known by their tokens
     changed_bytes = sum(part.text_bytes for part in earlier.computed.values())
     match stage:
         case "bucketed" if sizes:
             return {n: PartForecast(n, why, sizes[n]) for n in windows_of(before, earlier)}
-        case "band_index" | "duplicates" | "held_out" | "sharded" if (
+        case "band_index" | "duplicates" | "held_out" | "leakage" | "sharded" if (
             sizes
         ):  # what is new comes beside the rest
             return {NEW: PartForecast(NEW, why, changed_bytes)}

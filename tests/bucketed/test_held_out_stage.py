@@ -254,7 +254,7 @@ def test_without_deduplication_each_document_decides_for_itself(
 
 def test_a_run_without_holdout_warns_of_what_was_held_out(tmp_path: Path, build: Build) -> None:
     corpus = held(tmp_path)
-    build(corpus, *TOKENIZED, "bucketed")
+    build(corpus, *TOKENIZED, "leakage", "bucketed")
     is_held = decisions(corpus)
     bucketed = corpus.store.newest(BUCKETED, "prose")
     assert warn_of_buckets(held(tmp_path, holdout={"share": 0.0}), bucketed).warnings == []

@@ -37,7 +37,8 @@ WHOLE_GRAPH = GRAPH | {
     "evaluation": set(),
     "deduped": {"filtered", "duplicates", "repeated", "substrings"},
     "held_out": {"signatures", "duplicates", "tokenized"},
-    "bucketed": {"tokenized", "held_out"},
+    "leakage": {"deduped", "held_out"},
+    "bucketed": {"tokenized", "held_out", "leakage"},
 }
 OUTSIDE: dict[str, set[str]] = {"raw": {"input_files"}, "input_files": set()}
 EVERYTHING: dict[str, Any] = {
@@ -58,7 +59,7 @@ GROUPS = {
         *("repeated", "substrings", "deduped"),
     },
     "tokenize": {"tokenizer", "tokenized"},
-    "train": {"held_out", "bucketed", "sharded", "mixed"},
+    "train": {"held_out", "leakage", "bucketed", "sharded", "mixed"},
 }
 
 

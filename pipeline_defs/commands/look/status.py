@@ -53,6 +53,7 @@ GLOBAL_STAGES = (
     "substrings",
     "tokenizer",
     "held_out",
+    "leakage",
 )
 PHASE_STAGES = ("mixed",)
 GLOBAL = "all"

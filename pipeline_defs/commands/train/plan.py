@@ -23,6 +23,7 @@ from cyclopts import Parameter
 from msgspec import UNSET
 
 from assets.bucketed.asset import BUCKETED
+from assets.bucketed.leakage_asset import LEAKAGE
 from assets.mixed.asset import MIXED
 from assets.mixed.budgets import Budget, MixError
 from assets.mixed.mixture_files import read_mixture, realised
@@ -37,6 +38,7 @@ from pipeline_defs.commands.train.plan_counts import Available, available_for, b
 from pipeline_defs.commands.train.plan_show import (
     PlannedPhase,
     PlanReport,
+    SourceLeakage,
     SourceShare,
     SourceTotal,
     show,
@@ -46,8 +48,10 @@ from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
 from resources.settings.phases import PhaseConfig, ValidationPhase
+from resources.tasks import GLOBAL
 
 NOT_BUILT = "not built yet"
+WARNED_SHARE = 0.02  # of a source's documents left out
 WITH_BUCKETS = (BUCKETED.name, SHARDED.name)
 
 
@@ -110,7 +114,29 @@ def plan_corpus(corpus: Corpus, names: Sequence[str]) -> PlanReport:
         for source, total in sources.items()
         if len(names) > 1 and total.epochs > often
     ]
-    return PlanReport(str(corpus.store), phases, sources, warnings)
+    leakage = leakage_of(corpus)
+    warnings += [
+        f"{source!r}: {of.left_out / of.documents:.1%} of its training documents are left out for "
+        f"what they share with held-out ones (more than {WARNED_SHARE:.0%}). Hold out less, or "
+        "remove more copies with `dedup`"
+        for source, of in leakage.items()
+        if of.left_out > WARNED_SHARE * of.documents
+    ]
+    return PlanReport(str(corpus.store), phases, sources, warnings, leakage or UNSET)
+
+
+def leakage_of(corpus: Corpus) -> dict[str, SourceLeakage]:
+    """Return what each source has in common with held-out documents; {} where none are."""
+    manifest = corpus.store.newest_or_none(LEAKAGE, GLOBAL) if corpus.settings.holds_out else None
+    if manifest is None:
+        return {}
+    numbers = manifest.stats.numbers
+    return {
+        source: SourceLeakage(
+            documents, numbers.left_out.get(source, 0), numbers.worst.get(source, 0) / 1e6
+        )
+        for source, documents in numbers.documents.items()
+    }
 
 
 def plan_one(corpus: Corpus, name: str, ratio: float) -> tuple[PhasePlan, PlannedPhase]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from assets.bucketed.leakage import MOST_SHARE
 from assets.mixed.advice import Proposals
 from assets.mixed.report import Drawn, shares_chart, stacked
 from assets.report.plots import bar_chart, pie_chart
@@ -57,13 +58,29 @@ class PlannedPhase(msgspec.Struct, frozen=True):
     sources: dict[str, SourceShare]
 
 
+class SourceLeakage(msgspec.Struct, frozen=True):
+    """What documents for training have in common with held-out ones.
+
+    left_out: of `documents`, those that no phase draws for it; worst: largest share of a document's
+    13-grams that one held-out document has, among the others.
+    """
+
+    documents: int
+    left_out: int
+    worst: float
+
+
 class PlanReport(msgspec.Struct, frozen=True):
-    """Planned phases, and the sources and warnings over all of them."""
+    """Planned phases, and the sources and warnings over all of them.
+
+    leakage: by source, if documents are held out of training.
+    """
 
     store: str
     phases: dict[str, PlannedPhase]
     sources: dict[str, SourceTotal]
     warnings: list[str]
+    leakage: dict[str, SourceLeakage] | UnsetType = UNSET
 
 
 def show(report: PlanReport) -> None:
@@ -115,7 +132,17 @@ def verdict_lines(report: PlanReport) -> list[str]:
     for name, phase in report.phases.items():
         lines.append(f"{name}: {phase.verdict}")
         lines += [f"  {text}" for text in (*phase.faults, *phase.warnings, *phase.notes)]
-    return [*lines, *report.warnings]
+    return [*lines, *leakage_lines(report), *report.warnings]
+
+
+def leakage_lines(report: PlanReport) -> Iterator[str]:
+    """Yield a line for each source on what it has in common with held-out documents."""
+    for source, of in (report.leakage or {}).items():
+        yield (
+            f"{source}: worst overlap of a training document with a held-out one: "
+            f"{of.worst:.1%} of its 13-grams; left out for more than {MOST_SHARE:.0%}: "
+            f"{of.left_out:,} of {of.documents:,} documents"
+        )
 
 
 def to_svg(report: PlanReport, mixed: Mapping[str, Drawn]) -> str:

@@ -12,6 +12,7 @@ import msgspec
 import polars as pl
 from msgspec import UNSET, UnsetType
 
+from assets.bucketed.leakage_asset import LEAKAGE, shares_file
 from assets.deduped.document_files import kept_documents, read_kept_ids
 from assets.mixed.phase_source_files import bucket_of
 from assets.mixed.removed_row_files import removed_of
@@ -90,6 +91,14 @@ class Tokenized(msgspec.Struct, frozen=True):
     tokens: int
 
 
+class Leakage(msgspec.Struct, frozen=True):
+    """The held-out document that has most of the n-grams of a document for training."""
+
+    held_doc_id: str
+    share: float
+    is_left_out: bool
+
+
 class ShardRow(msgspec.Struct, frozen=True):
     """Row of a shard that holds tokens of the document."""
 
@@ -106,6 +115,7 @@ class DocumentTrace(msgspec.Struct, frozen=True):
     removed_rows: rows with tokens of it that are in the files of shards, but no longer drawn;
     split: "validation" if it is held out of training, then its rows are drawn by validation alone;
     kept_split: the same of the document that stays for it, if it was removed as a copy;
+    leakage: what it has in common with a held-out document, if that was worth comparing;
     left_out: documents of its source that `bucketed` leaves out, by reason, if no row has it.
     """
 
@@ -120,6 +130,7 @@ class DocumentTrace(msgspec.Struct, frozen=True):
     removed_rows: int
     split: str | UnsetType = UNSET
     kept_split: str | UnsetType = UNSET
+    leakage: Leakage | UnsetType = UNSET
     left_out: dict[str, int] | UnsetType = UNSET
 
 
@@ -156,6 +167,7 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
         removed_rows=removed_rows,
         split=split or UNSET,
         kept_split=(kept and kept.split) or UNSET,
+        leakage=leakage_of(corpus, doc_id) or UNSET,
         left_out=(left_out_of(corpus, source) if is_missing else {}) or UNSET,
     )
 
@@ -226,6 +238,12 @@ def raw_of(corpus: Corpus, filtered: Manifest, part: PartRecord, doc_id: str) ->
         return None
     raw = next(record for record in manifest.parts if record.name == part.name)
     return read_one(path_of(corpus, manifest, raw, "documents"), doc_id, Origin)
+
+
+def leakage_of(corpus: Corpus, doc_id: str) -> Leakage | None:
+    """Return what a document has in common with a held-out one, None if it was not compared."""
+    manifest = corpus.store.newest_or_none(LEAKAGE, GLOBAL) if corpus.settings.holds_out else None
+    return read_one(shares_file(corpus, manifest), doc_id, Leakage) if manifest else None
 
 
 def cluster_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Membership | None:

@@ -98,6 +98,7 @@ def print_document(trace: DocumentTrace) -> None:
         "deduped": deduped_text(trace),
         "tokenized": tokens_text(trace.tokenized),
         "sharded": held_out_text(trace) + rows_text(trace.sharded, trace.removed_rows),
+        "leakage": leakage_text(trace),
         "bucketed": left_out_text(trace),
     }
     print_lines(console, safe(lines.items()))
@@ -151,6 +152,15 @@ def hit_text(hit: Hit) -> str:
         f"contaminated by item {hit.item} of evaluation set {hit.set} ({hit.item_share:.0%} of it; "
         f"bytes {hit.start:,} to {hit.stop:,}: {hit.passage!r})"
     )
+
+
+def leakage_text(trace: DocumentTrace) -> str | None:
+    """Say what a document for training has in common with a held-out one."""
+    if isinstance(leakage := trace.leakage, UnsetType):
+        return None
+    verdict = "in no sequence for it" if leakage.is_left_out else "stays in training"
+    shared = f"{leakage.share:.1%} of its 13-grams are in the held-out {leakage.held_doc_id}"
+    return f"{shared}: {verdict}"
 
 
 def left_out_text(trace: DocumentTrace) -> str | None:
