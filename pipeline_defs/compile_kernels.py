@@ -62,8 +62,12 @@ def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back: processes that are started meanwhile do not get it, and print no frames."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Hold Ctrl-C and SIGTERM back, which Dagster raises as an interrupt, while a pool starts.
+
+    Processes that are started meanwhile do not get them, and print no frames. A pool that was
+    interrupted before its thread ran cannot be closed.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:

@@ -6,6 +6,6 @@ from hypothesis import settings
 
 
 def many_examples(number: int) -> settings:
-    """So many examples with --hypothesis-profile=search, else a tenth of them."""
+    """So many examples with --hypothesis-profile=search, else a tenth of them, and at least 5."""
     is_search = settings.get_current_profile_name() == "search"
-    return settings(max_examples=number if is_search else number // 10)
+    return settings(max_examples=number if is_search else max(5, number // 10))

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from many_examples import many_examples
 
 from assets.bucketed.conversations import CUT, LEFT_OUT
 from assets.bucketed.document_chunks import Segments
@@ -49,7 +50,9 @@ def kept_tokens(sequences: pl.DataFrame) -> dict[int, int]:
     return {int(doc_id, 16): length for doc_id, _, length in spans.iter_rows()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: "-".join(map(str, mode.values())))
+@many_examples(100)
 @given(chats=st.lists(TURNS, min_size=1, max_size=6))
 def test_every_row_learns_and_every_span_ends_with_an_answer(
     mode: dict[str, Any], chats: list[list[tuple[int, int]]]

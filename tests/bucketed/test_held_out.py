@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from many_examples import many_examples
 
 from assets.bucketed.held_out import (
     MARK_SCHEMA,
@@ -148,7 +149,8 @@ def nights(draw: st.DrawFn) -> list[tuple[dict[int, int], list[list[int]]]]:
     return found
 
 
-@settings(max_examples=150)
+@pytest.mark.slow
+@many_examples(150)
 @given(nights(), st.randoms(use_true_random=False))
 def test_decisions_are_kept_and_new_copies_follow_them(
     played: list[tuple[dict[int, int], list[list[int]]]], random: object

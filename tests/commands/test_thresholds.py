@@ -22,7 +22,7 @@ DOCUMENTS = 400
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build) -> Any:
     """A source of 400 documents, the shortest of which are to be the hardest, and another."""
-    path = write_corpus(tmp_path)
+    path = write_corpus(tmp_path, part_bytes=1_000_000)
     content = yaml.safe_load(path.read_text())
     for name in ("long", "other"):
         lines = [

@@ -5,8 +5,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from many_examples import many_examples
 from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
@@ -135,7 +136,7 @@ texts = st.lists(st.sampled_from(["a", "b", "B,", "é", "中", "中文", "-", ".
 )
 @example(["a b a b"], ["a a"], "characters", 2, 1)
 @example(["a b", "", "b a b a b a"], ["a b a", "b a b"], "words", 3, 2)
-@settings(max_examples=150)
+@many_examples(150)
 def test_hits_equal_the_reference(
     docs: list[str], table: list[str], unit: str, size: int, min_words: int
 ) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 from cluster_members import ROWS, VALUES, Doc, Pair, as_pairs, candidates, config, table
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from many_examples import many_examples
 from polars.testing import assert_frame_equal
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA, decide
@@ -193,7 +194,7 @@ policies = st.builds(
 
 @pytest.mark.slow
 @given(doc_lists(), policies, st.randoms(use_true_random=False))
-@settings(max_examples=100)
+@many_examples(100)
 def test_clusters_equal_the_reference_in_any_order(
     docs: list[Doc], policy: DedupConfig, random: Random
 ) -> None:
@@ -211,7 +212,7 @@ def test_clusters_equal_the_reference_in_any_order(
 
 @pytest.mark.slow
 @given(doc_lists(), policies)
-@settings(max_examples=60)
+@many_examples(60)
 def test_what_was_kept_stays_when_generations_are_added(
     docs: list[Doc], policy: DedupConfig
 ) -> None:

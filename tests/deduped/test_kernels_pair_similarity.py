@@ -3,8 +3,10 @@
 from typing import Any
 
 import numpy as np
-from hypothesis import example, given, settings
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
+from many_examples import many_examples
 
 from assets.deduped.kernels.pair_similarity import (
     BY_SHINGLES,
@@ -99,7 +101,8 @@ TWINS: dict[str, Any] = {
 }
 
 
-@settings(max_examples=300)
+@pytest.mark.slow
+@many_examples(300)
 @given(documents())
 @example(TWINS)
 @example({**TWINS, "verify": BY_SIGNATURE})

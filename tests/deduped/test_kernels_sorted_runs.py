@@ -1,8 +1,10 @@
 """Kernels of the key index against sorted lists and loops over all rows."""
 
 import numpy as np
-from hypothesis import example, given, settings
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
+from many_examples import many_examples
 from numpy.typing import NDArray
 
 from assets.deduped.kernels.sorted_runs import NO_ROW_ID, find_earlier, sort_by_key
@@ -40,7 +42,8 @@ def test_rows_are_sorted_by_key_and_stay_in_order(
     assert by_key.tolist() == repeated[order].tolist()
 
 
-@settings(max_examples=300)
+@pytest.mark.slow
+@many_examples(300)
 @given(st.lists(runs, min_size=1, max_size=2), runs, st.sets(st.integers(0, 3)))
 @example([[(1, 0), (1, 1), (1, 2)]], [(1, 1), (1, 3), (2, 0)], {0})
 @example([[(1, row) for row in range(9)] + [(2, 0)]], [(2, 1)], {0})

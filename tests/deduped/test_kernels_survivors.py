@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from many_examples import many_examples
 from numpy.typing import NDArray
 
 from assets.deduped.kernels.candidate_sets import LIMIT
@@ -124,7 +125,8 @@ def run(kernel: Any, compared: Evidence, stops: list[int], order: list[int]) -> 
     return survivors.tolist(), ranks.tolist()
 
 
-@settings(max_examples=300)
+@pytest.mark.slow
+@many_examples(300)
 @given(corpora())
 def test_components_of_small_sets_equal_all_pairs(corpus: dict[str, Any]) -> None:
     compared, _, similar = inputs(corpus)
@@ -134,7 +136,8 @@ def test_components_of_small_sets_equal_all_pairs(corpus: dict[str, Any]) -> Non
     assert survivors == component_reference(similar, corpus["texts"], corpus["stops"], ranks)
 
 
-@settings(max_examples=300)
+@pytest.mark.slow
+@many_examples(300)
 @given(corpora())
 def test_stars_of_small_sets_equal_all_pairs(corpus: dict[str, Any]) -> None:
     compared, likeness, similar = inputs(corpus)

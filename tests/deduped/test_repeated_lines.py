@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from many_examples import many_examples
 from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
@@ -118,7 +119,7 @@ def plain_cut(text: str, repeated: set[str], config: RepeatedLinesConfig, unit: 
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@many_examples(300)
 @given(TEXTS, CONFIGS, UNITS)
 def test_everything_equals_plain_python(
     texts: list[str], config: RepeatedLinesConfig, unit: Unit

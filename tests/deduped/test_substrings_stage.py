@@ -112,7 +112,7 @@ def test_tasks_are_as_large_for_many_parts_as_for_few(
 
     monkeypatch.setattr(passes, "run_tasks", run_tasks)
     sizes: list[dict[str, int]] = []
-    for folder, number in (("few0", 2), ("many", 30)):
+    for folder, number in (("few0", 2), ("many", 12)):
         lines = {"min_count": 2, "min_chars": 10}
         corpus = corpus_with_passages(tmp_path / folder, dedup={"lines": lines}, part_bytes=2048)
         for index in range(number):

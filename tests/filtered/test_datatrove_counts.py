@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from many_examples import many_examples
 
 from assets.filtered.counting.datatrove_scores import COUNTS, EDITED_COUNTS, count_as_datatrove
 from assets.filtered.counting.kernels.chunks import MAX_MARKS
@@ -167,8 +168,9 @@ def test_counts_equal_the_reference(texts: list[str]) -> None:
     assert count_quickly(stripped) == [count_slowly(text) for text in stripped]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-@settings(max_examples=30)
+@many_examples(30)
 @given(text=TEXTS | st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_chunks_are_cut_as_the_whole_text(language: str, text: str) -> None:
     assert our_words(text, language) == words_of(text, language)

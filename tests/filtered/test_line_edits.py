@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from many_examples import many_examples
 from pydantic import ValidationError
 
 from assets.filtered.kernels.line_scan import LineCount, character_classes
@@ -189,7 +190,7 @@ def assert_equals_slow(texts: list[str], rules: C4Lines | None) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", [None, PAPER, DATATROVE, LENIENT, C4Lines(end_marks=("。", "."))])
 @given(texts=st.lists(TEXTS, max_size=4))
-@settings(max_examples=150)
+@many_examples(150)
 def test_c4_equals_its_plain_twin(rules: C4Lines | None, texts: list[str]) -> None:
     assert_equals_slow(texts, rules)
 
@@ -199,7 +200,7 @@ def test_c4_equals_its_plain_twin(rules: C4Lines | None, texts: list[str]) -> No
     "rules", [RefinedWebLines(), RefinedWebLines(min_words=0, max_uppercase=1, max_numeric=0.2)]
 )
 @given(text=TEXTS)
-@settings(max_examples=300)
+@many_examples(300)
 def test_refinedweb_equals_its_plain_twin(rules: RefinedWebLines, text: str) -> None:
     result, counts = edit(text, refinedweb=rules)
 

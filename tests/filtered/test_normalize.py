@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from many_examples import many_examples
 
 from assets.filtered.kernels.character_scan import kinds_of, matching_codes, tell_kinds
 from assets.filtered.normalize import (
@@ -255,7 +256,8 @@ def test_rows_are_changed_as_by_the_regexes_alone(texts: list[str]) -> None:
     assert normalize(*texts) == plain.to_list()
 
 
-@settings(max_examples=300)
+@pytest.mark.slow
+@many_examples(300)
 @given(st.lists(st.text("ae<\u0301\u0344\u0338\u1100\u1161\u0958\u200b\u202a\r\n"), max_size=4))
 def test_marks_at_the_edges_of_lines_are_composed_as_in_the_whole_text(texts: list[str]) -> None:
     rows = pl.Series("text", texts, dtype=pl.String)

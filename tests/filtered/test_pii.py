@@ -465,7 +465,8 @@ ITEMS |= PASSWORDS | GROUPS | SSNS | IP6 | SIGNED | BESIDE | URLS | INTRODUCED
 ITEMS |= WIDE | LISTED | COMMANDS | UUIDS
 
 
-@settings(max_examples=300)
+@pytest.mark.slow
+@many_examples(300)
 @example([("http://a,", "jo@b.com", " ")])
 @example([("", "4111 1111 1111 1112", "")])
 @example([("", "4444444444444444", "")])
@@ -939,7 +940,7 @@ TEXTS = st.lists(PIECES, max_size=8).map("".join)
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@many_examples(300)
 @given(TEXTS)
 def test_text_outside_the_spans_is_unchanged(text: str) -> None:
     (changed,), (spans,), frame = find(text)
@@ -949,7 +950,7 @@ def test_text_outside_the_spans_is_unchanged(text: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@many_examples(500)
 @given(TEXTS)
 def test_redacting_twice_is_redacting_once(text: str) -> None:
     (once,), _, _ = find(text)
@@ -959,7 +960,7 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@many_examples(50)
 @given(st.lists(TEXTS, max_size=4), st.lists(TEXTS, max_size=4))
 def test_rows_do_not_know_each_other(first: list[str], second: list[str]) -> None:
     both, spans, _ = find(*first, *second)

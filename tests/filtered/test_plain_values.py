@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from many_examples import many_examples
 
 from assets.filtered.kernels.plain.plain_names import is_technical
 from assets.filtered.kernels.plain.plain_values import is_placeholder
@@ -122,7 +123,8 @@ def test_every_word_is_read(words: str) -> None:
         assert is_placeholder(read, 0, len(read), tree)
 
 
-@settings(max_examples=600)
+@pytest.mark.slow
+@many_examples(600)
 @example("password=mypass12\n")
 @example("password md5-ab12 ")
 @example("PASSWORD=admin12\n")

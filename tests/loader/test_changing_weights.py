@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from many_examples import many_examples
 
 from corpus_loader.changing_weights import ChangingInterleaving
 from corpus_loader.epochs import SourceShape
@@ -52,7 +53,8 @@ def counts_of_blocks(found: Interleaving) -> np.ndarray:
     return np.diff(found.blocks(np.arange(blocks))[0], axis=1)
 
 
-@settings(max_examples=150)
+@pytest.mark.slow
+@many_examples(150)
 @given(cases())
 def test_every_step_ends_within_one_sample_of_the_ideal(case: Case) -> None:
     counts, block, knots, weights = case
@@ -67,7 +69,8 @@ def test_every_step_ends_within_one_sample_of_the_ideal(case: Case) -> None:
     assert np.abs(found.ideal - ideal(counts, knots, weights, found.ends)).max() < 0.2
 
 
-@settings(max_examples=150)
+@pytest.mark.slow
+@many_examples(150)
 @given(cases(), st.sampled_from([1, 2, 7, 4096]))
 def test_blocks_are_within_two_samples_of_the_share_of_their_step(case: Case, steps: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -81,7 +84,8 @@ def test_blocks_are_within_two_samples_of_the_share_of_their_step(case: Case, st
     assert np.abs(counts - np.diff(found.planned(borders), axis=0)).max() < 2
 
 
-@settings(max_examples=60)
+@pytest.mark.slow
+@many_examples(60)
 @given(cases())
 def test_the_samples_of_a_source_come_in_their_order_at_any_position(case: Case) -> None:
     counts, block, knots, weights = case

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from input_files import COMPRESS, as_input, chunks, jsonl, numbers, read, texts, write, zst
+from many_examples import many_examples
 
 from assets.raw.readers import decompress, find_borders, zstd_frames
 from assets.raw.readers.read_chunks import plan_slices
@@ -65,7 +66,8 @@ def assert_same_in_slices(path: Path, part_bytes: int, options: dict[str, object
     assert cut.rows_in == in_one.rows_in
 
 
-@settings(max_examples=200)
+@pytest.mark.slow
+@many_examples(200)
 @given(data=st.data())
 def test_documents_and_faults_do_not_depend_on_the_slices(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

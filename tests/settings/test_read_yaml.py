@@ -37,7 +37,7 @@ def chained(first: str, form: str) -> str:
         ("a: " + "1" * 5000, "a number of 5,000 characters"),
         ("a: b\n" * 300_000, "1,500,000 bytes, and at most 1,048,576"),
         ("a: \0", "unacceptable character"),
-        ("[" + "{}, " * 200_000 + "]", "over 200,000 values"),
+        ("[" + "0, " * 200_001 + "]", "over 200,000 values"),
     ],
     ids=["lists", "merges", "loop", "map loop", "deep", "base 60", "int", "bytes", "nul", "values"],
 )

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from many_examples import many_examples
 from numpy.typing import NDArray
 
 from assets.sharded.generations import (
@@ -231,7 +232,8 @@ def parts_of(sets: list[set[int]]) -> list[PartRows]:
     return parts
 
 
-@settings(max_examples=200)
+@pytest.mark.slow
+@many_examples(200)
 @given(nights)
 def test_every_night_holds_every_sequence_once(sets: list[list[set[int]]]) -> None:
     states: list[State] = []
@@ -253,7 +255,8 @@ def parts_by_key(parts: list[PartRows]) -> dict[tuple[str, str], set[int]]:
     return {rows.key: set(rows.read().tokens.tolist()) for rows in parts}
 
 
-@settings(max_examples=200)
+@pytest.mark.slow
+@many_examples(200)
 @given(nights, st.integers(0, 7))
 def test_an_exported_ledger_gives_the_same_generations(
     sets: list[list[set[int]]], exported_after: int
@@ -305,6 +308,8 @@ def drawn(states: Sequence[State]) -> list[int]:
     return [rows[row] for row in order.rows(np.arange(len(rows)))[0].tolist()]
 
 
+@pytest.mark.slow
+@many_examples(100)
 @given(nights)
 def test_the_loader_draws_every_sequence_of_the_last_night_once(
     sets: list[list[set[int]]],

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from many_examples import many_examples
 from numpy.typing import NDArray
 from polars.testing import assert_frame_equal
 
@@ -156,7 +157,7 @@ def test_keys_depend_on_seed_source_and_bucket() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@many_examples(40)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=5))
 def test_shards_hold_every_sequence_once_and_differ_by_one_row(
     sizes: list[tuple[int, int]],
@@ -219,7 +220,9 @@ def test_more_sequences_than_planned_are_refused() -> None:
         scatter(np.arange(4), plans)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [pl.UInt16, pl.UInt32])
+@many_examples(100)
 @given(
     lengths=st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=3),
     config=st.sampled_from([{"mode": "pack"}, {"mode": "concat"}, {"mode": "pack", "overlap": 2}]),

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from many_examples import many_examples
 from numba import njit
 
 from assets.text.buffers import _UNSPACED, code_point_entries, text_buffers
@@ -101,8 +102,9 @@ def packed_at_once(data: Any, target: Any, marks: tuple[int, int, int]) -> None:
 MASKS = st.one_of(st.integers(0, (1 << 63) - 1), st.sampled_from([0, 1, (1 << 63) - 1, 0b1100111]))
 
 
-@compiled
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [packed_by_runs, packed_at_once])
+@many_examples(200)
 @given(st.lists(st.sampled_from([*b"aAzZ@[ \x00\xff"]), min_size=128, max_size=128), MASKS, MASKS)
 def test_bytes_are_packed(pack: Any, values: list[int], blanks: int, kept: int) -> None:
     target = np.zeros(128, np.uint8)
@@ -315,7 +317,8 @@ def buffers(texts: list[str]) -> Any:
     return text_buffers(pl.Series(["ahead é", *texts, "behind"], dtype=pl.String)[1:-1])
 
 
-@compiled
+@pytest.mark.slow
+@many_examples(200)
 @given(st.lists(NASTY_TEXT | PLAIN_TEXT, max_size=4))
 @pytest.mark.parametrize("lowercase", [True, False])
 @pytest.mark.parametrize("punctuation", ["remove", "keep"])

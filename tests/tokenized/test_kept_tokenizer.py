@@ -8,8 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 from builders import open_corpus, sentence, write_corpus
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from many_examples import many_examples
 
 from assets.tokenized.kept_tokenizer import Encoded, config_of, refusal, training_changes
 from assets.tokenized.tokenizer_asset import make_tokenizer, plan_tokenizer
@@ -112,7 +113,8 @@ def publish_tokenizer(corpus: Any, stage: Stage[Any, Any]) -> Manifest:
     return committed
 
 
-@settings(max_examples=20)
+@pytest.mark.slow
+@many_examples(20)
 @given(st.lists(SOURCE_STATES, min_size=1, max_size=5))
 def test_no_sequence_of_added_and_removed_documents_changes_it(
     tmp_path_factory: pytest.TempPathFactory, states: list[Contents]

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from many_examples import many_examples
 from sample_texts import texts_of_sources
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -63,7 +64,8 @@ def test_documents_of_all_kinds_train_the_tokenizer_of_tokenizers(
     assert trained(documents, *config) == by_tokenizers(documents, *config)
 
 
-@settings(max_examples=300)
+@pytest.mark.slow
+@many_examples(300)
 @given(texts, st.sampled_from([260, 264, 300, 400]), st.integers(1, 4))
 @example(["aaaaaaa aaa aaaa", "ababab bababa"], 300, 1)
 @example([f"a{NEWER}b  {NEWER}  12"] * 3, 300, 1)
