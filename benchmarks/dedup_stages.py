@@ -47,7 +47,8 @@ def publish(
 
 def publish_filtered(corpus: Corpus, source: str, documents: pl.DataFrame, parts: int) -> None:
     """Publish documents (doc_id, text and what else `filtered` writes) as parts of a source."""
-    from assets.filtered.asset import FILTERED, FilteredProvenance
+    from assets.filtered.asset import STAGE as FILTERED
+    from assets.filtered.filtered_records import FilteredProvenance
 
     folder, name = corpus.store.root, FILTERED.name
     size = -(-documents.height // parts)
@@ -77,20 +78,24 @@ def run_stage(corpus: Corpus, name: str) -> list[Manifest]:
 def steps_of(corpus: Corpus, name: str) -> Iterator[Any]:
     """Arguments of `publish` for each partition of a stage, planned when it is its turn."""
     if name == "band_index":
-        from assets.deduped.band_index_asset import BAND_INDEX, plan_index
+        from assets.deduped.band_index_asset import STAGE as BAND_INDEX
+        from assets.deduped.band_index_asset import plan_index
 
         yield BAND_INDEX, GLOBAL, plan_index(corpus, GLOBAL), BAND_INDEX.work, BAND_INDEX.run
     elif name == "duplicates":
-        from assets.deduped.duplicates_asset import DUPLICATES, plan_duplicates
+        from assets.deduped.duplicates_asset import STAGE as DUPLICATES
+        from assets.deduped.duplicates_asset import plan_duplicates
 
         yield DUPLICATES, GLOBAL, plan_duplicates(corpus, GLOBAL), DUPLICATES.work, DUPLICATES.run
     elif name == "signatures":
-        from assets.deduped.signatures_asset import SIGNATURES, plan_signatures, sign_part
+        from assets.deduped.signatures_asset import STAGE as SIGNATURES
+        from assets.deduped.signatures_asset import plan_signatures, sign_part
 
         for source in corpus.settings.source_names():
             yield SIGNATURES, source, plan_signatures(corpus, source), sign_part
     else:
-        from assets.deduped.asset import DEDUPED, dedup_part, plan_deduped
+        from assets.deduped.asset import STAGE as DEDUPED
+        from assets.deduped.asset import dedup_part, plan_deduped
 
         for source in corpus.settings.source_names():
             yield DEDUPED, source, plan_deduped(corpus, source), dedup_part

@@ -84,7 +84,7 @@ def report(name: str, run: Measured, text_mb: float) -> float:
 
 def run_datatrove(folder: Path, megabytes: float) -> tuple[Measured, float]:
     """Run datatrove's pipeline on some documents of the corpus; return its costs and their MB."""
-    from assets.tokenized.tokenizer_asset import TOKENIZER
+    from assets.tokenized.tokenizer_asset import STAGE as TOKENIZER
     from pipeline_defs.load_corpus import load_corpus
     from resources.store.records import required_file
     from resources.tasks import GLOBAL
@@ -117,7 +117,7 @@ def sample_texts(num_bytes: float) -> Iterator[str]:
     """Yield texts of every source, as many bytes of each as its share of the corpus."""
     import polars as pl
 
-    from assets.raw.asset import RAW
+    from assets.raw.asset import STAGE as RAW
     from pipeline_defs.load_corpus import load_corpus
     from resources.store.records import required_file
 

@@ -230,7 +230,7 @@ def run_stages(way: str, folder: Path) -> Found:
     start = Clock()
     import_module("pipeline_defs")  # what it tells Polars' allocator must come before polars
     from assets.stages import used_stages
-    from assets.tokenized.asset import TOKENIZED
+    from assets.tokenized.asset import STAGE as TOKENIZED
     from pipeline_defs.warm_server import warm_server
 
     with ExitStack() as held, tempfile.TemporaryDirectory() as scratch:

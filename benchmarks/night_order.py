@@ -44,8 +44,8 @@ from numpy.typing import NDArray
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from assets.bucketed.asset import BUCKETED
-from assets.sharded.asset import SHARDED
+from assets.bucketed.asset import STAGE as BUCKETED
+from assets.sharded.asset import STAGE as SHARDED
 from assets.sharded.formats.flat_rows import flat_rows
 from assets.sharded.generation_files import LEDGER, read_ledger
 from assets.stages import used_stages

@@ -84,7 +84,7 @@ def main() -> None:
 
 def profile_build() -> tuple[dict[str, Profile], float]:
     """Build every stage; return their profiles, and the GB of text."""
-    from assets.raw.asset import RAW
+    from assets.raw.asset import STAGE as RAW
     from assets.stages import used_stages
     from pipeline_defs.load_corpus import load_corpus
     from resources.materialize.materialization import publish_partitions

@@ -138,8 +138,8 @@ def publish_documents(corpus: Corpus, where: Layout, documents: int) -> None:
 
     Parts that are published are left as they are: call it again with more documents for a night.
     """
-    from assets.deduped.signatures_asset import SIGNATURES
-    from assets.filtered.asset import FILTERED
+    from assets.deduped.signatures_asset import STAGE as SIGNATURES
+    from assets.filtered.asset import STAGE as FILTERED
 
     config = corpus.settings.dedup
     firsts = range(0, documents, PART_DOCUMENTS)

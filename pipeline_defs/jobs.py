@@ -6,7 +6,7 @@ of partitions, so that `dagster job execute` without config or tags runs every s
 
 import dagster as dg
 
-from assets.mixed.asset import MIXED
+from assets.mixed.mixed_records import MIXED
 from assets.stages import used_stages
 from pipeline_defs.executor import executor_for
 from pipeline_defs.partitions import run_tags

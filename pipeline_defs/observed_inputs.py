@@ -7,8 +7,8 @@ import warnings
 
 import dagster as dg
 
-from assets.raw.asset import RAW
 from assets.raw.places.observed_inputs import INPUT_FILES, observe_inputs
+from assets.raw.raw_records import RAW
 from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
 from resources.store.store import StoreError

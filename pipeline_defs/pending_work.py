@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from assets.raw.asset import RAW
+from assets.raw.raw_records import RAW
 from assets.stages import used_stages
 from pipeline_defs.compile_kernels import cold_stages
 from resources.auto_choice import measured_choice
@@ -75,7 +75,7 @@ def planned(corpus: Corpus, stages: Sequence[Stage[Any, Any]]) -> Iterator[Seque
             if held := held_plan(corpus, stage, partition):
                 yield held.tasks
                 continue
-            source = corpus.settings.source(partition) if stage is RAW else None
+            source = corpus.settings.source(partition) if stage.name == RAW.name else None
             if source and (source.is_stream or web_places(source)):
                 raise NotImplementedError(f"what is new in {partition} is asked once a run")
             yield stage.plan(corpus, partition).tasks

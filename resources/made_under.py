@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from resources.store.records import Manifest
+from resources.store.records import Manifest, StageRecords
 from resources.store.store import StoreError
-from resources.tasks import GLOBAL, StageVersion
+from resources.tasks import GLOBAL
 
 
 def is_made_by(
-    manifest: Manifest[Any, Any], stage: StageVersion, config: Mapping[str, Any]
+    manifest: Manifest[Any, Any], stage: StageRecords[Any, Any], config: Mapping[str, Any]
 ) -> bool:
     """Return whether a manifest was made by this version of a stage's code, under this config."""
     return manifest.config == config and manifest.code_version == stage.code_version

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal
+from typing import Any, Literal
 
 from resources.corpus import Corpus
 from resources.profiles import Judgement, Profile
 from resources.settings.pipeline import Settings
 from resources.store.compression import compression_in_fingerprints
-from resources.store.records import Manifest, Numbers, PartRecord, Provenance, fingerprint_of
+from resources.store.records import (
+    Manifest,
+    Numbers,
+    PartRecord,
+    Provenance,
+    StageRecords,
+    fingerprint_of,
+)
 from resources.store.store import Keep
 from resources.tasks import GLOBAL, PartitionOutcomes, Plan, Task, Work, run_partitions
 
@@ -111,18 +118,16 @@ class InputVersions:
 
 
 @dataclass(frozen=True)
-class Stage(Generic[Provenance, Numbers]):
-    """The complete description of a stage.
+class Stage(StageRecords[Provenance, Numbers]):
+    """The complete description of a stage: its records, which other stages know too, and the rest.
 
-    name, code_version  raise the version when the stage's output changes
     description         one sentence, shown in the web UI
     group               the act of the flow that it belongs to
     partitions          one partition per source or per phase, or none
-    after               the stages that it reads
+    after               names of the stages that it reads
     settings            the settings that its output depends on, for the UI: a change of them makes
                         it stale, like a new code version
     kinds               tools, shown in the web UI
-    provenance, numbers types of the stage's own records in its manifests
     plan, work          plan the tasks of a partition; compute and publish the parts of one task
     is_used             tell whether a config has work for the stage; if not, no graph has it
     main_table          the table whose columns and first rows are shown, if it has one
@@ -146,15 +151,11 @@ class Stage(Generic[Provenance, Numbers]):
                         itself, and `plan` finds those that are set in `corpus.flags`
     """
 
-    name: str
-    code_version: str
     description: str
     group: Group
     partitions: Partitioning
-    after: tuple[Stage[Any, Any], ...]
+    after: tuple[str, ...]
     kinds: frozenset[str]
-    provenance: type[Provenance]
-    numbers: type[Numbers]
     plan: Callable[[Corpus, str], Plan]
     work: Work
     settings: Callable[[Settings], Any] = lambda _settings: None
@@ -180,11 +181,6 @@ class Stage(Generic[Provenance, Numbers]):
         """Return code version and settings as Dagster's code version: one for all partitions."""
         written_as = compression_in_fingerprints(settings.compression)
         return f"{self.code_version}-{fingerprint_of(self.settings(settings), *written_as)[:8]}"
-
-
-def ancestors(stage: Stage[Any, Any]) -> list[Stage[Any, Any]]:
-    """Return all stages that a stage reads, directly or through others."""
-    return [a for earlier in stage.after for a in (earlier, *ancestors(earlier))]
 
 
 def partition_names(stage: Stage[Any, Any], settings: Settings) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from resources.auto_choice import measured_choice
 from resources.corpus import Corpus
@@ -25,7 +25,7 @@ from resources.store.compression import (
     compression_in_fingerprints,
 )
 from resources.store.published import PublishedFile
-from resources.store.records import PartRecord, fingerprint_of
+from resources.store.records import PartRecord, StageRecords, fingerprint_of
 from resources.store.scratch import Scratch, scratch_of
 from resources.store.snapshot import Snapshot
 from resources.store.store import Partition, PartWriter, Store, StoreError, published_file
@@ -123,20 +123,6 @@ class Task(Generic[Payload]):
 Work = Callable[[Task[Any]], list[PartRecord]]  # computes and publishes the parts of one task
 
 
-class StageVersion(Protocol):
-    """The part of a stage that every fingerprint begins with."""
-
-    @property
-    def name(self) -> str:
-        """Name of the stage."""
-        ...
-
-    @property
-    def code_version(self) -> str:
-        """Version of the stage's code."""
-        ...
-
-
 @dataclass(frozen=True)
 class TaskMaker:
     """Makes the tasks of one partition of a stage; `tasks_of` makes it from a corpus."""
@@ -170,7 +156,7 @@ class TaskMaker:
         return Task(*place, name, fingerprint, work_bytes, payload, compression=self.compression)
 
 
-def tasks_of(corpus: Corpus, stage: StageVersion, partition: str) -> TaskMaker:
+def tasks_of(corpus: Corpus, stage: StageRecords[Any, Any], partition: str) -> TaskMaker:
     """Make tasks of one partition of a stage of a corpus."""
     return TaskMaker(
         corpus.store.root, stage.name, stage.code_version, partition, corpus.settings.compression

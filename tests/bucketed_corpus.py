@@ -9,10 +9,11 @@ from typing import Any
 import polars as pl
 from builders import open_corpus, write_corpus
 
-from assets.bucketed.asset import SEQUENCE_IDS
+from assets.bucketed.bucketed_records import SEQUENCE_IDS
 from assets.bucketed.sequence_ids import sequence_ids
 from assets.bucketed.sequences import SPAN
-from assets.sharded.asset import SHARDED, plan_sharded, run_passes, tasks_after, write_shard
+from assets.sharded.asset import STAGE as SHARDED
+from assets.sharded.asset import plan_sharded, run_passes, tasks_after, write_shard
 from assets.sharded.ledger_files import write_ledger
 from resources.materialize.materialization import manifest_of
 from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of

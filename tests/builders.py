@@ -60,7 +60,7 @@ def open_corpus(config: Path, store: Path | None = None) -> Any:
 def deduped(corpus: Any, source: str, *columns: str) -> list[pl.DataFrame]:
     """Columns, all if none is named, of the documents that `deduped` keeps, part by part."""
     from assets.deduped.document_files import kept_documents, read_kept
-    from assets.raw.readers.documents import DOCUMENT_COLUMNS
+    from assets.raw.raw_records import DOCUMENT_COLUMNS
 
     manifest = corpus.store.newest("deduped", source)
     files = [kept_documents(corpus.store, manifest, part) for part in manifest.parts]

@@ -16,14 +16,14 @@ from assets.sharded.flat_files import lengths_of_rows
 from assets.sharded.shard_files import (
     INDEX,
     RemovedRows,
-    ShardedNumbers,
     ShardSet,
     add_shard,
     shard_name,
     shard_schema,
 )
 from assets.sharded.shard_index_files import ShardsOrigin, publish_index
-from assets.tokenized.token_facts import TokenFacts
+from assets.sharded.sharded_records import ShardedNumbers
+from assets.tokenized.tokenized_records import TokenFacts
 from resources.store.records import Manifest, Stats, add_stats, fingerprint_of
 from resources.store.store import PartWriter, Store
 

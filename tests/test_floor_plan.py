@@ -28,8 +28,15 @@ PURE_RESOURCES = (
     "resources.made_once",
     "resources.profiles",
     "resources.reused_array",
+    "resources.store.records",
     "resources.urls",
 )
+
+MOST_LINES = {
+    "assets.mixed.asset": 20_000,
+    "assets.filtered.asset": 31_000,
+    "assets.raw.asset": 26_000,
+}
 
 Arrow = tuple[str, str]
 
@@ -110,6 +117,23 @@ def test_a_stage_imports_only_earlier_stages_and_what_stages_share() -> None:
         if stages[b] == "stages" or order[stages[b]] > order[stages[a]]
     ]
     assert not later
+
+
+def test_stages_know_the_records_of_others_and_not_their_work() -> None:
+    """Only the list of stages imports an asset; `*_records.py` has what others may know of it."""
+    importers = {a for a, b in arrows() if a.startswith("assets.") and b.endswith("asset")}
+    assert importers == {"assets.stages"}
+
+
+@pytest.mark.parametrize("asset", sorted(name for name in modules() if name.endswith("asset")))
+def test_an_asset_reaches_few_lines_by_its_imports(asset: str) -> None:
+    reached, waiting = set[str](), [asset]
+    while waiting:
+        if (name := waiting.pop()) not in reached:
+            reached.add(name)
+            waiting += [b for a, b in arrows() if a == name]
+    lines = sum((ROOT / modules()[name]).read_text("utf-8").count("\n") for name in reached)
+    assert lines <= MOST_LINES.get(asset, 24_000)
 
 
 def test_no_modules_import_each_other() -> None:

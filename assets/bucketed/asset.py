@@ -9,19 +9,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 import polars as pl
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import asdict
 from numpy.typing import NDArray
 
-from assets.bucketed.class_files import (
-    ScoredParts,
-    in_classes,
-    scored_documents,
-    scored_parts,
+from assets.bucketed.bucketed_records import (
+    BUCKETED,
+    SEQUENCE_IDS,
+    TOKENS,
+    BucketedManifest,
+    BucketedProvenance,
+    ClassFacts,
+    layout_of,
 )
+from assets.bucketed.class_files import ScoredParts, in_classes, scored_documents, scored_parts
 from assets.bucketed.conversations import LEFT_OUT
 from assets.bucketed.groups import Grouping
 from assets.bucketed.held_document_files import (
@@ -29,13 +32,11 @@ from assets.bucketed.held_document_files import (
     count_released,
     decided_parts,
     decisions_on,
+    left_out_documents,
     without_held_out,
 )
-from assets.bucketed.held_out_asset import HELD_OUT
-from assets.bucketed.leakage_asset import LEAKAGE, left_out_documents
 from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.report import (
-    BucketedNumbers,
     held_out,
     long_counts,
     readable,
@@ -45,9 +46,8 @@ from assets.bucketed.report import (
 )
 from assets.bucketed.sequence_ids import sequence_ids
 from assets.bucketed.sequences import PLACE_COLUMNS, ROW_COLUMNS, count_empty
-from assets.tokenized.asset import TOKENIZED, token_bytes, usable_tokenized
-from assets.tokenized.encode_documents import NO_TOKENS
-from assets.tokenized.token_facts import TokenizedProvenance
+from assets.tokenized.refused_chat_files import usable_tokenized
+from assets.tokenized.tokenized_records import NO_TOKENS, token_bytes
 from resources.content_windows import content_windows
 from resources.corpus import Corpus
 from resources.reused_array import reused_array
@@ -66,21 +66,6 @@ from resources.store.records import (
 )
 from resources.tasks import Plan, Task, tasks_of
 
-
-class ClassFacts(msgspec.Struct, frozen=True):
-    """Score and limits of the classes that documents were packed in; see `QualityClasses`."""
-
-    score: str
-    limits: tuple[float, ...]
-
-
-class BucketedProvenance(TokenizedProvenance, frozen=True, kw_only=True):
-    """Inputs of the stage `bucketed`: those of `tokenized`, its fingerprint, and the classes."""
-
-    tokenized: str
-    classes: ClassFacts | UnsetType = UNSET
-
-
 NO_GROUPS = Grouping(())
 TOO_LONG = "long_conversation"  # reason of a conversation that is left out
 LIKE_HELD_OUT = "like_held_out"  # reason of a document that shares much with a held-out one
@@ -89,10 +74,7 @@ BUCKETED_COLUMNS = {
     **{name: meaning for name, meaning in ROW_COLUMNS.items() if name != "tokens"},
     **PLACE_COLUMNS,
 }
-TOKENS = "tokens"  # kinds of file "tokens-0", ...: those of the window's parts, under a second name
 MOST_MAPPED = 1000  # files; Linux maps 65,530 a process, and each of its threads has a window
-SEQUENCE_IDS = "sequence_ids"  # kind of file: identities uint64 [rows, 2], tokens uint32 [rows]
-BucketedManifest = Manifest[BucketedProvenance, BucketedNumbers]
 
 
 @dataclass(frozen=True)
@@ -263,11 +245,6 @@ def describe_bucketed(corpus: Corpus, manifest: BucketedManifest) -> Metadata:
     }
 
 
-def layout_of(manifest: BucketedManifest) -> BucketLayout:
-    """Return the config and the groups that sequences were made with."""
-    return BucketLayout.of(manifest.config)
-
-
 def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
     """Warn of sequences that waste space, and of documents that are no longer held out."""
     if not manifest.parts:
@@ -301,16 +278,13 @@ LONG_CHECK = HistoryCheck(
     description="no conversation is longer than a sequence, so that none is cut or left out",
     has_jumped=lambda corpus, long, earlier: (long > 0, {"too long": long}),
 )
-BUCKETED = Stage(
-    name="bucketed",
-    code_version="4",
+STAGE = Stage(
+    *BUCKETED.fields(),
     description="Training sequences by bucket, each with the spans of the documents in it.",
     group="train",
     partitions="source",
-    after=(TOKENIZED, HELD_OUT, LEAKAGE),
+    after=("tokenized", "held_out", "leakage"),
     kinds=frozenset({"arrow", "numba"}),
-    provenance=BucketedProvenance,
-    numbers=BucketedNumbers,
     settings=lambda settings: settings.buckets.model_dump(mode="json"),
     plan=plan_bucketed,
     work=bucket_window,

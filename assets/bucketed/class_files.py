@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from assets.bucketed.groups import Groups
-from assets.deduped.clusters.removal_files import clustered_documents
 from assets.deduped.minhash.meta_fields import field_values, finite, numbers_of
+from assets.deduped.signed_files import clustered_documents
 from resources.corpus import Corpus
 from resources.settings.classes import QualityClasses, class_names
 from resources.store.published import PublishedFile

@@ -6,30 +6,15 @@ from collections import defaultdict
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-import msgspec
-
+from assets.bucketed.bucketed_records import HELD_OUT, HeldOutManifest, HeldOutNumbers
 from assets.bucketed.held_out import Shares
-from assets.bucketed.held_out_files import (
-    CODE_VERSION,
-    Exported,
-    HeldOutNumbers,
-    PartInputs,
-    StayingInputs,
-)
+from assets.bucketed.held_out_files import Exported, PartInputs, StayingInputs
 from assets.deduped.index.ledger import Generations, Order, PartKey
 from resources.corpus import Corpus
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, fingerprint_of, required_file
+from resources.store.records import PartRecord, fingerprint_of, required_file
 from resources.store.snapshot import Listing
 
-
-class HeldOutProvenance(msgspec.Struct, frozen=True):
-    """Fingerprint of the clusters."""
-
-    duplicates: str
-
-
-HeldOutManifest = Manifest[HeldOutProvenance, HeldOutNumbers]
 HeldOutPart = PartRecord[HeldOutNumbers]
 
 
@@ -96,7 +81,7 @@ def staying_parts(
     """
     if last is None:
         return {}
-    is_same_code = last.manifest.code_version == CODE_VERSION
+    is_same_code = last.manifest.code_version == HELD_OUT.code_version
     left_out = {*corpus.settings.source_names()} - {source for source, _ in wanted}
     return {
         key: part

@@ -1,16 +1,17 @@
-"""The documents of a window that are held out of training: a group of their own."""
+"""The documents of a window that are held out of training, a group of their own, or like those."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import polars as pl
 
+from assets.bucketed.bucketed_records import HELD_OUT, LEAKAGE, SHARES, LeakageManifest
 from assets.bucketed.groups import Groups
-from assets.bucketed.held_out_asset import HELD_OUT
 from assets.bucketed.held_out_shares import askers_of
 from assets.deduped.index.ledger import PartKey
 from resources.corpus import Corpus
@@ -124,3 +125,18 @@ def held_out_documents(corpus: Corpus) -> dict[PartKey, HeldOut]:
             tokens = kept.get(askers.get(numbers.source))
             found[numbers.key] = HeldOut(sorted(held["doc_id"]), tokens and (tokens[0], tokens[1]))
     return found
+
+
+def left_out_documents(corpus: Corpus, source: str) -> dict[str, list[str]]:
+    """Return the documents of a source that are much like a held-out one, by deduped part."""
+    if not corpus.settings.holds_out:
+        return {}
+    shares = pl.read_parquet(shares_file(corpus, corpus.store.newest(LEAKAGE, GLOBAL)))
+    here = shares.filter(pl.col("is_left_out") & (pl.col("source") == source))
+    return dict(here.group_by("part_name").agg(pl.col("doc_id").sort()).iter_rows())
+
+
+def shares_file(corpus: Corpus, manifest: LeakageManifest) -> Path:
+    """Return the file with the result of `leakage`, with `LEAKAGE_COLUMNS`."""
+    part = next(part for part in manifest.parts if part.name == SHARES)
+    return corpus.store.file_of(manifest, required_file(manifest, part, SHARES)).checked()

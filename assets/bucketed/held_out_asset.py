@@ -15,20 +15,17 @@ from typing import Any
 
 import polars as pl
 
-from assets.bucketed.held_before_files import (
+from assets.bucketed.bucketed_records import (
+    HELD_OUT,
     HeldOutManifest,
+    HeldOutNumbers,
     HeldOutProvenance,
-    Known,
-    LastRun,
-    Wanted,
-    staying_parts,
 )
+from assets.bucketed.held_before_files import Known, LastRun, Wanted, staying_parts
 from assets.bucketed.held_out import Shares
 from assets.bucketed.held_out_files import (
-    CODE_VERSION,
     MARKS,
     DecideInputs,
-    HeldOutNumbers,
     MarksInputs,
     PartInputs,
     decide_part,
@@ -37,11 +34,11 @@ from assets.bucketed.held_out_files import (
     publish_marks,
 )
 from assets.bucketed.held_out_shares import kept_in, shares_of
-from assets.deduped.band_index_asset import BAND_INDEX, read_ledger
-from assets.deduped.duplicates_asset import DUPLICATES, ClustersManifest, cluster_parts
+from assets.deduped.deduped_records import DUPLICATES, ClustersManifest, Signed, cluster_parts
+from assets.deduped.index.index_files import read_ledger
 from assets.deduped.index.ledger import Order, PartKey
-from assets.deduped.signatures_asset import SIGNATURES, Signed, signed_sources
-from assets.tokenized.asset import TOKENIZED
+from assets.deduped.signed_files import signed_sources
+from assets.tokenized.tokenized_records import TOKENIZED
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.passes import Earlier, Pass, derive_task, file_of, in_passes, list_files
@@ -65,7 +62,7 @@ def plan_held_out(corpus: Corpus, partition: str) -> Plan:
     check_made_under(
         clusters,
         inputs={"signatures than the newest ones": compared},
-        again=(BAND_INDEX.name, DUPLICATES.name),
+        again=("band_index", "duplicates"),
     )
     last = read_last_run(corpus, partition)
     order: Order = {} if last else read_ledger(corpus)
@@ -238,16 +235,13 @@ def read_mixed(corpus: Corpus, manifest: HeldOutManifest) -> pl.DataFrame:
     return pl.read_parquet(file.checked())
 
 
-HELD_OUT = Stage(
-    name="held_out",
-    code_version=CODE_VERSION,
+STAGE = Stage(
+    *HELD_OUT.fields(),
     description="Documents that are held out of training for validation, and their copies.",
     group="train",
     partitions="none",
-    after=(SIGNATURES, DUPLICATES, TOKENIZED),
+    after=("signatures", "duplicates", "tokenized"),
     kinds=frozenset({"parquet"}),
-    provenance=HeldOutProvenance,
-    numbers=HeldOutNumbers,
     settings=lambda settings: [
         settings.model_dump(mode="json", include={"holdout"}),
         [source.holdout and source.holdout.model_dump(mode="json") for source in settings.sources],

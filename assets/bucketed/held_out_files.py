@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from assets.bucketed.bucketed_records import HELD_OUT, HeldOutNumbers
 from assets.bucketed.held_out import (
     HELD,
     MARK_SCHEMA,
@@ -17,7 +18,7 @@ from assets.bucketed.held_out import (
     marks_of,
     mixed_clusters,
 )
-from assets.deduped.index.ledger import Generations, PartKey
+from assets.deduped.index.ledger import Generations
 from resources.content_task import task_by_content
 from resources.passes import PassFiles
 from resources.store.mapped_files import map_arrow
@@ -27,36 +28,9 @@ from resources.store.store import StoreError
 from resources.tasks import Task
 
 MARKS = "marks"  # the part with the marks of all parts
-CODE_VERSION = "1"
 DECISION_SCHEMA = {"doc_id": pl.String, "is_held": pl.Boolean}
 CLUSTER_SCHEMA = {"doc_id": pl.String, "cluster_id": pl.String, "cluster_size": pl.UInt32}
 STATE_SCHEMA = {"part": pl.String, **MARK_SCHEMA}
-
-
-class HeldOutNumbers(msgspec.Struct, frozen=True):
-    """Numbers of the decisions on a signed part; the part `MARKS` has the last two.
-
-    made_of   digest of the documents, clusters and shares that it is of
-    held_ids  digest of the documents that are held out, empty without any
-    files     its files, as in the ledger: documents keep their file where parts are cut anew
-    held      documents that are held out
-    mixed     clusters with both held-out and trained documents
-    trained   the trained documents in them
-    """
-
-    source: str = ""
-    part: str = ""
-    made_of: str = ""
-    held_ids: str = ""
-    files: list[str] = []
-    held: int = 0
-    mixed: int = 0
-    trained: int = 0
-
-    @property
-    def key(self) -> PartKey:
-        """Source and name of the signed part."""
-        return self.source, self.part
 
 
 @dataclass(frozen=True)
@@ -157,7 +131,9 @@ def decide_part(task: Task[DecideInputs | StayingInputs]) -> list[PartRecord]:
     numbers = msgspec.structs.replace(
         numbers, held=len(ids), held_ids=fingerprint_of(ids) if ids else ""
     )
-    own = task_by_content(task, CODE_VERSION, msgspec.to_builtins(numbers), [decisions, marks])
+    own = task_by_content(
+        task, HELD_OUT.code_version, msgspec.to_builtins(numbers), [decisions, marks]
+    )
     if isinstance(task.payload, StayingInputs) and own.fingerprint != task.fingerprint:
         raise StoreError(
             f"{task.title} has lost its decisions, and not all can be told from what is left. "
@@ -176,7 +152,7 @@ def publish_marks(task: Task[MarksInputs]) -> list[PartRecord]:
     marks = task.payload.read()
     mixed = mixed_clusters(marks)
     numbers = HeldOutNumbers(mixed=mixed.height, trained=int(mixed["trained"].sum()))
-    own = task_by_content(task, CODE_VERSION, msgspec.to_builtins(numbers), [marks, mixed])
+    own = task_by_content(task, HELD_OUT.code_version, msgspec.to_builtins(numbers), [marks, mixed])
     if published := own.published():
         return published
     writer = own.writer()

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import polars as pl
 
+from assets.bucketed.bucketed_records import (
+    HELD_OUT,
+    LEAKAGE,
+    SHARES,
+    LeakageManifest,
+    LeakageNumbers,
+    LeakageProvenance,
+)
 from assets.bucketed.held_document_files import decided_parts, decisions_on
-from assets.bucketed.held_out_asset import HELD_OUT
 from assets.bucketed.leakage import (
     MOST_SHARE,
     NO_OCCURRENCES,
@@ -27,7 +32,7 @@ from assets.bucketed.leakage import (
     sketch,
     worst_shares,
 )
-from assets.deduped.asset import DEDUPED
+from assets.deduped.deduped_records import DEDUPED
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept, read_some
 from assets.deduped.index.ledger import PartKey
 from assets.text.table_rows import count_bytes
@@ -37,10 +42,9 @@ from resources.source_states import usable_states
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, Stats, required_file
+from resources.store.records import Manifest, PartRecord, Stats
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
-SHARES = "shares"  # the part with the result, and its kind of file
 SKETCHES = "sketches"
 KEYS = {"source": pl.String, "part_name": pl.String}
 LEAKAGE_COLUMNS = {
@@ -51,30 +55,6 @@ LEAKAGE_COLUMNS = {
     "part_name": "its part",
     "is_left_out": "whether no phase draws it for that",
 }
-
-
-class LeakageNumbers(msgspec.Struct, frozen=True):
-    """Numbers of a part of documents; the part `SHARES` has the last two, by source.
-
-    documents   documents that are not held out
-    left_out    those of them that are much like a held-out one
-    worst       largest share, in a million, of a document's n-grams that a held-out one has, among
-                the documents that are not left out
-    """
-
-    documents: dict[str, int] = {}
-    left_out: dict[str, int] = {}
-    worst: dict[str, int] = {}
-
-
-class LeakageProvenance(msgspec.Struct, frozen=True):
-    """Fingerprint of the decisions, and of the deduped documents by source."""
-
-    held_out: str
-    deduped: dict[str, str]
-
-
-LeakageManifest = Manifest[LeakageProvenance, LeakageNumbers]
 
 
 @dataclass(frozen=True)
@@ -203,21 +183,6 @@ def candidate_ngrams(inputs: LeakageInputs, found: pl.DataFrame) -> Iterator[pl.
         yield occurrences(number, sketch(texts.with_columns(is_held=True)))
 
 
-def left_out_documents(corpus: Corpus, source: str) -> dict[str, list[str]]:
-    """Return the documents of a source that are much like a held-out one, by deduped part."""
-    if not corpus.settings.holds_out:
-        return {}
-    shares = pl.read_parquet(shares_file(corpus, corpus.store.newest(LEAKAGE, GLOBAL)))
-    here = shares.filter(pl.col("is_left_out") & (pl.col("source") == source))
-    return dict(here.group_by("part_name").agg(pl.col("doc_id").sort()).iter_rows())
-
-
-def shares_file(corpus: Corpus, manifest: LeakageManifest) -> Path:
-    """Return the file of the result, with `LEAKAGE_COLUMNS`."""
-    part = next(part for part in manifest.parts if part.name == SHARES)
-    return corpus.store.file_of(manifest, required_file(manifest, part, SHARES)).checked()
-
-
 def describe_leakage(corpus: Corpus, manifest: LeakageManifest) -> Metadata:
     """Report the documents that are left out, and the largest share of those that are not."""
     numbers = manifest.stats.numbers
@@ -225,16 +190,13 @@ def describe_leakage(corpus: Corpus, manifest: LeakageManifest) -> Metadata:
     return {"documents": None, "left_out": numbers.left_out, "worst": worst}
 
 
-LEAKAGE = Stage(
-    name="leakage",
-    code_version="1",
+STAGE = Stage(
+    *LEAKAGE.fields(),
     description="Documents for training that share much of their text with a held-out one.",
     group="train",
     partitions="none",
-    after=(DEDUPED, HELD_OUT),
+    after=("deduped", "held_out"),
     kinds=frozenset({"arrow", "numba"}),
-    provenance=LeakageProvenance,
-    numbers=LeakageNumbers,
     settings=lambda settings: settings.holds_out,
     plan=plan_leakage,
     work=sketch_part,

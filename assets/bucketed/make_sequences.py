@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from assets.bucketed.bucketed_records import BucketedNumbers
 from assets.bucketed.conversations import are_conversations, count_long, fit_conversations
 from assets.bucketed.document_chunks import (
     Int64s,
@@ -32,7 +33,7 @@ from assets.bucketed.packing import (
     pack_segments,
     sum_tokens,
 )
-from assets.bucketed.report import BucketedNumbers, Window, count_window
+from assets.bucketed.report import Window, count_window
 from assets.bucketed.sequences import count_tokens, gather_sequences
 from corpus_loader.permutation import GOLDEN_GAMMA, UInt64s, mix64
 from resources.reused_array import NewArray

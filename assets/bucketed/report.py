@@ -10,9 +10,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 import polars as pl
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 from numpy.typing import NDArray
 
+from assets.bucketed.bucketed_records import BucketedNumbers
 from assets.bucketed.document_chunks import Int64s, Segments
 from assets.report.histograms import bin_of, counted
 from assets.report.plots import as_markdown, bar_chart, histogram
@@ -26,46 +27,6 @@ from resources.settings.buckets import (
 )
 
 BINS = "tokens"  # a name that `bin_of` takes for a count: of a number + 1, half powers of two
-
-
-class BucketedNumbers(msgspec.Struct, frozen=True):
-    """Numbers of the stage `bucketed`, all of which add up over windows.
-
-    bucket_sequences        sequences by bucket name
-    bucket_tokens           tokens by bucket name, without padding
-    bucket_padding          padding tokens by bucket name
-    padding_tokens          padding of all buckets
-    least_padding           padding that no packing could avoid, 0 if buckets differ in length
-    documents_cut           documents in more than one segment
-    fitting_documents_cut   documents cut although they fit a sequence
-    documents_reaching      documents that fill a sequence
-    documents_truncated     documents of which tokens are dropped
-    tokens_truncated        tokens dropped
-    tokens_overlapped       tokens repeated by overlaps and extended segments
-    document_spans          segments in all sequences
-    document_lengths        histogram of tokens of a document, by number of the bin
-    sequence_documents      histogram of segments in a sequence, by number of the bin
-    documents_held_out      documents that are held out of training; left out without `holdout`
-    long_conversations      conversations longer than a sequence: those left out, and those cut
-                            between turns; left out if there are none
-    """
-
-    bucket_sequences: dict[str, int] = {}
-    bucket_tokens: dict[str, int] = {}
-    bucket_padding: dict[str, int] = {}
-    padding_tokens: int = 0
-    least_padding: int = 0
-    documents_cut: int = 0
-    fitting_documents_cut: int = 0
-    documents_reaching: int = 0
-    documents_truncated: int = 0
-    tokens_truncated: int = 0
-    tokens_overlapped: int = 0
-    document_spans: int = 0
-    document_lengths: dict[str, int] = {}
-    sequence_documents: dict[str, int] = {}
-    documents_held_out: int | UnsetType = UNSET
-    long_conversations: dict[str, int] | UnsetType = UNSET
 
 
 class HeldOut(msgspec.Struct, frozen=True):

@@ -8,21 +8,27 @@ import msgspec
 import polars as pl
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
-from assets.deduped.clusters.removal_files import (
-    Removals,
-    clustered_documents,
-    removals_by_part,
-)
+from assets.deduped.clusters.removal_files import Removals, removals_by_part
 from assets.deduped.clusters.report import rate_jump
 from assets.deduped.decontamination.report import contamination_markdown
 from assets.deduped.dedupe import Deduped, Findings, dedupe
+from assets.deduped.deduped_records import (
+    DEDUPED,
+    DUPLICATES,
+    REPEATED,
+    SUBSTRINGS,
+    ClustersManifest,
+    DedupedManifest,
+    DedupedNumbers,
+    DedupedProvenance,
+    cluster_parts,
+)
 from assets.deduped.document_files import FILTERED_DOCUMENTS, KEPT, KEPT_COLUMNS
-from assets.deduped.duplicates_asset import DUPLICATES, ClustersManifest, cluster_parts
 from assets.deduped.index.ledger import PartKey
-from assets.deduped.repeated_asset import REPEATED, configs_of
 from assets.deduped.repeats.repeated_line_files import LIST_SCHEMA
-from assets.deduped.substrings_asset import SUBSTRINGS, finding
-from assets.filtered.asset import FILTERED
+from assets.deduped.repeats.repeated_lines import configs_of
+from assets.deduped.repeats.substrings import finding
+from assets.deduped.signed_files import clustered_documents
 from assets.report.drift import judge_drift
 from assets.report.state_drift import state_drifts
 from resources.corpus import Corpus
@@ -89,22 +95,6 @@ class DedupInputs:
     def work_bytes(self) -> int:
         """Bytes that are read: of documents that stay whole the sizes are known."""
         return self.documents.bytes if self.is_cut else self.decisions.bytes
-
-
-class DedupedProvenance(msgspec.Struct, frozen=True):
-    """Fingerprint of the filtered documents."""
-
-    filtered: str
-
-
-class DedupedNumbers(msgspec.Struct, frozen=True):
-    """Characters cut by step, and contaminated documents by evaluation set; unset if not looked."""
-
-    cut_chars: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
-    contaminated: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
-
-
-DedupedManifest = Manifest[DedupedProvenance, DedupedNumbers]
 
 
 def plan_deduped(corpus: Corpus, source: str) -> Plan:
@@ -302,16 +292,13 @@ def drifts_of_deduped(
     return state_drifts(now, was)
 
 
-DEDUPED = Stage(
-    name="deduped",
-    code_version="3",
+STAGE = Stage(
+    *DEDUPED.fields(),
     description="Documents without copies and repeats, and without or tagged for evaluation items.",
     group="deduplicate",
     partitions="source",
-    after=(FILTERED, DUPLICATES, REPEATED, SUBSTRINGS),
+    after=("filtered", "duplicates", "repeated", "substrings"),
     kinds=frozenset({"parquet", "polars"}),
-    provenance=DedupedProvenance,
-    numbers=DedupedNumbers,
     settings=lambda settings: settings.dedup.model_dump(mode="json", include=DEPENDS_ON),
     plan=plan_deduped,
     work=dedup_part,

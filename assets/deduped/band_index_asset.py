@@ -11,48 +11,31 @@ import numpy as np
 from msgspec import UNSET
 from numpy.typing import NDArray
 
+from assets.deduped.deduped_records import (
+    BAND_INDEX,
+    BandIndexProvenance,
+    IndexManifest,
+    SignaturesNumbers,
+)
 from assets.deduped.index.band_index import Segment, absorbed_from
 from assets.deduped.index.hash_prefixes import prefix_bits_for
-from assets.deduped.index.index_files import KeyFile, SegmentFiles
-from assets.deduped.index.ledger import (
-    FileRows,
-    LedgerEntry,
-    Order,
-    SignedPart,
-    continue_ledger,
-    read_order,
-)
+from assets.deduped.index.index_files import KeyFile, SegmentFiles, read_ledger
+from assets.deduped.index.ledger import FileRows, LedgerEntry, SignedPart, continue_ledger
 from assets.deduped.index.segment_files import (
-    BandIndexNumbers,
     PrefixInputs,
     SearchInputs,
     find_unpaired,
     index_prefix,
 )
-from assets.deduped.signatures_asset import SIGNATURES, SignaturesNumbers, signed_sources
+from assets.deduped.signed_files import signed_sources
 from resources.corpus import Corpus
 from resources.made_under import check_made_under, is_made_by
 from resources.passes import Earlier, Pass, derive_task, in_passes
-from resources.settings.named_files import read_named_file
 from resources.stage import Metadata, Stage
 from resources.store.records import Manifest, PartRecord, numbers_of, required_file
 from resources.store.store import published_file
 from resources.takedowns import read_takedowns, takedowns_by_source, task_name
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
-
-MOST_LEDGER_BYTES = 256 << 20  # a part takes 80 to 120 bytes
-
-
-class BandIndexProvenance(msgspec.Struct, frozen=True):
-    """The ledger, the segments, and the fingerprints of the signatures that they are made of."""
-
-    ledger: list[LedgerEntry]
-    next_id: int
-    segments: list[Segment]
-    signatures: list[str]
-
-
-IndexManifest = Manifest[BandIndexProvenance, BandIndexNumbers]
 
 
 @dataclass(frozen=True)
@@ -196,14 +179,6 @@ def files_in(part: PartRecord[Any]) -> FileRows:
     return tuple(zip(numbers.files, numbers.file_stops, strict=True))
 
 
-def read_ledger(corpus: Corpus) -> Order:
-    """Read the ingest order of the exported ledger that `dedup.ledger` names, if it names one."""
-    name = corpus.settings.dedup.ledger
-    if name is None:
-        return {}
-    return read_order(name, read_named_file(corpus.config.parent / name, MOST_LEDGER_BYTES))
-
-
 def key_file(
     corpus: Corpus, number: int, manifest: Manifest[Any, Any], part: PartRecord[Any]
 ) -> KeyFile:
@@ -313,17 +288,14 @@ def describe_index(_: Corpus, manifest: IndexManifest) -> Metadata:
     }
 
 
-BAND_INDEX = Stage(
-    name="band_index",
-    code_version="1",
+STAGE = Stage(
+    *BAND_INDEX.fields(),
     description="Sorted segments of all keys, cut by hash prefix, and the candidate pairs found "
     "in them.",
     group="deduplicate",
     partitions="none",
-    after=(SIGNATURES,),
+    after=("signatures",),
     kinds=frozenset({"numba"}),
-    provenance=BandIndexProvenance,
-    numbers=BandIndexNumbers,
     settings=lambda settings: [settings.dedup.signing(), settings.dedup.ledger],
     plan=plan_index,
     work=index_prefix,

@@ -9,33 +9,36 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from assets.deduped.band_index_asset import BAND_INDEX, IndexManifest
 from assets.deduped.clusters.candidate_files import SignedFiles
 from assets.deduped.clusters.cluster_files import NOTHING_DECIDED, Decided, DecidedPart
 from assets.deduped.clusters.pass_files import PASSES, ClusteringInputs
-from assets.deduped.clusters.publish_files import (
-    CODE_VERSION,
-    DuplicatesNumbers,
-    PartSummary,
-    publish_part,
-    read_names,
-)
+from assets.deduped.clusters.publish_files import PartSummary, publish_part, read_names
 from assets.deduped.clusters.report import TOP_CLUSTERS, duplicates_markdown
 from assets.deduped.dedup_warm_up import dedup_warm_ups
-from assets.deduped.index.ledger import LedgerEntry, PartKey
-from assets.deduped.signatures_asset import SIGNATURES, Signed, signed_documents, signed_sources
+from assets.deduped.deduped_records import (
+    BAND_INDEX,
+    DUPLICATES,
+    SIGNATURES,
+    STATE,
+    ClustersManifest,
+    DuplicatesProvenance,
+    IndexManifest,
+    Signed,
+    cluster_parts,
+)
+from assets.deduped.index.ledger import PartKey
+from assets.deduped.signed_files import signed_documents, signed_sources
 from assets.report.histograms import Summary, add_summaries
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.made_under import check_made_under, is_made_by
 from resources.passes import run_passes
 from resources.stage import MainTable, Metadata, Stage
-from resources.store.records import Manifest, PartRecord, required_file
+from resources.store.records import required_file
 from resources.store.snapshot import Listing
 from resources.store.store import record_name
 from resources.tasks import Outcome, Plan, Task, Work, all_at_once, tasks_of, with_costs
 
-STATE = "components"  # the part with the digests by which the next run knows decided components
 EXCERPT_CHARS = 400
 CLUSTER_COLUMNS = {
     "row": "row of the document in its part",
@@ -49,18 +52,6 @@ CLUSTER_COLUMNS = {
 }
 
 
-class DuplicatesProvenance(msgspec.Struct, frozen=True):
-    """Fingerprints of the index and of the signatures, and the ledger that numbers the parts."""
-
-    band_index: str
-    ledger: list[LedgerEntry]
-    signatures: list[str]
-
-
-ClustersManifest = Manifest[DuplicatesProvenance, DuplicatesNumbers]
-ClustersPart = PartRecord[DuplicatesNumbers]
-
-
 def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
     """Plan the task of the last pass, after those of all parts that it names if it has run."""
     index = corpus.store.newest(BAND_INDEX, partition)
@@ -68,7 +59,7 @@ def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
     dedup, signatures = corpus.settings.dedup, sources.fingerprints
     compared = {"signatures than the newest ones": (index.provenance.signatures, signatures)}
     check_made_under(index, inputs=compared)
-    again = SIGNATURES.name, BAND_INDEX.name
+    again = "signatures", "band_index"
     check_made_under(index, config=dedup.signing(), section="dedup", again=again)
     config = dedup.signing() | dedup.clustering()
     pairs = [required_file(index, part, "pairs") for part in index.parts]
@@ -164,11 +155,6 @@ def run_clustering(corpus: Corpus, tasks: list[Task], _: Work) -> list[Outcome]:
     return with_costs(outcomes, costs)
 
 
-def cluster_parts(manifest: ClustersManifest) -> list[ClustersPart]:
-    """Return the parts of a manifest that hold the clusters of a signed part."""
-    return [part for part in manifest.parts if part.name != STATE]
-
-
 def describe_duplicates(corpus: Corpus, manifest: ClustersManifest) -> Metadata:
     """Describe rates per source and pair of sources, sizes, similarities, the largest clusters."""
     counts: list[Summary] = []
@@ -197,17 +183,14 @@ def excerpt(corpus: Corpus, doc_id: str, key: PartKey) -> pl.LazyFrame:
     return document.select(pl.col("text").str.slice(0, EXCERPT_CHARS))
 
 
-DUPLICATES = Stage(
-    name="duplicates",
-    code_version=CODE_VERSION,
+STAGE = Stage(
+    *DUPLICATES.fields(),
     description="Clusters of equal and near-equal documents over all sources, and which of each "
     "stays.",
     group="deduplicate",
     partitions="none",
-    after=(BAND_INDEX,),
+    after=("band_index",),
     kinds=frozenset({"numba", "parquet"}),
-    provenance=DuplicatesProvenance,
-    numbers=DuplicatesNumbers,
     settings=lambda settings: settings.dedup.signing() | settings.dedup.clustering(),
     plan=plan_duplicates,
     work=publish_part,

@@ -1,10 +1,8 @@
 """evaluation: the n-grams of all evaluation sets, which `signatures` looks for in documents."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from unicodedata import unidata_version
 
-import msgspec
 import polars as pl
 
 from assets.deduped.decontamination.evaluation_files import (
@@ -12,22 +10,20 @@ from assets.deduped.decontamination.evaluation_files import (
     find_evaluation_files,
     read_items,
 )
-from assets.deduped.decontamination.evaluation_index import (
-    REPEATED,
-    TOO_SHORT,
-    EvaluationIndex,
-    build_index,
+from assets.deduped.decontamination.evaluation_index import REPEATED, TOO_SHORT, build_index
+from assets.deduped.decontamination.evaluation_index_files import (
+    TABLES,
+    EvaluationManifest,
+    index_files,
 )
+from assets.deduped.deduped_records import EVALUATION, EvaluationNumbers
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.made_under import check_made_under
 from resources.settings.decontamination import DecontaminationConfig
 from resources.stage import MainTable, Metadata, Stage
-from resources.store.published import PublishedFile
-from resources.store.records import Empty, Manifest, PartRecord, Stats, required_file
-from resources.tasks import GLOBAL, Plan, Task, tasks_of
+from resources.store.records import Empty, PartRecord, Stats
+from resources.tasks import Plan, Task, tasks_of
 
-TABLES = ("items", "ngrams", "filter")
 ITEM_COLUMNS = {
     "set": "name of the evaluation set in pipeline.yaml",
     "item": "file and position of the item",
@@ -43,13 +39,6 @@ class EvaluationInputs:
 
     config: DecontaminationConfig
     files: list[EvaluationFile]
-
-
-class EvaluationNumbers(msgspec.Struct, frozen=True):
-    """Numbers of files and of distinct n-grams."""
-
-    files: int = 0
-    ngrams: int = 0
 
 
 def plan_evaluation(corpus: Corpus, partition: str) -> Plan:
@@ -91,9 +80,6 @@ def index_items(task: Task[EvaluationInputs]) -> list[PartRecord]:
     return [writer.publish(stats)]
 
 
-EvaluationManifest = Manifest[Empty, EvaluationNumbers]
-
-
 def describe_evaluation(corpus: Corpus, manifest: EvaluationManifest) -> Metadata:
     """Describe the items of each set, and count those that are not looked for by reason."""
     files = index_files(corpus, manifest)
@@ -119,54 +105,13 @@ def describe_evaluation(corpus: Corpus, manifest: EvaluationManifest) -> Metadat
     }
 
 
-@dataclass(frozen=True)
-class IndexFiles:
-    """Files of a published index: small, for tasks that cross a process border."""
-
-    items: PublishedFile
-    ngrams: PublishedFile
-    filter: PublishedFile
-
-
-def index_files(corpus: Corpus, manifest: EvaluationManifest) -> IndexFiles:
-    """Return the files of a manifest's index."""
-    files = [required_file(manifest, manifest.parts[0], name) for name in TABLES]
-    return IndexFiles(*(corpus.store.file_of(manifest, file) for file in files))
-
-
-def find_evaluation_index(corpus: Corpus) -> tuple[IndexFiles, str] | None:
-    """Return the files and the fingerprint of the index, None without `dedup.decontamination`.
-
-    Raises StoreError if the index is missing, or was made under another config.
-    """
-    config = corpus.settings.dedup.decontamination
-    if config is None:
-        return None
-    manifest = corpus.store.newest(EVALUATION, GLOBAL)
-    check_made_under(manifest, config=config.indexing())
-    return index_files(corpus, manifest), manifest.parts[0].fingerprint
-
-
-@lru_cache(maxsize=1)
-def load_index(files: IndexFiles) -> EvaluationIndex:
-    """Read a published index, once per process: its file names carry its fingerprint."""
-    return EvaluationIndex(
-        pl.read_parquet(files.items.checked()),
-        pl.read_parquet(files.ngrams.checked()),
-        pl.read_parquet(files.filter.checked()),
-    )
-
-
-EVALUATION = Stage(
-    name="evaluation",
-    code_version="1",
+STAGE = Stage(
+    *EVALUATION.fields(),
     description="The n-grams of the evaluation sets that the corpus must not hold.",
     group="deduplicate",
     partitions="none",
     after=(),
     kinds=frozenset({"numba", "parquet"}),
-    provenance=Empty,
-    numbers=EvaluationNumbers,
     settings=lambda settings: (
         settings.dedup.decontamination and settings.dedup.decontamination.indexing()
     ),

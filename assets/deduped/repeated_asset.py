@@ -13,18 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-import msgspec
 import polars as pl
 
-from assets.deduped.clusters.removal_files import clustered_documents, removals_by_part
-from assets.deduped.duplicates_asset import DUPLICATES
+from assets.deduped.clusters.removal_files import removals_by_part
+from assets.deduped.deduped_records import DUPLICATES, REPEATED, RepeatedNumbers, RepeatedProvenance
 from assets.deduped.index.hash_prefixes import prefix_bits_for
 from assets.deduped.repeats.repeated_line_files import (
     CollectInputs,
     HashInputs,
     ListInputs,
     PartInputs,
-    RepeatedNumbers,
     SelectNumbers,
     add_texts,
     collect_part,
@@ -32,13 +30,17 @@ from assets.deduped.repeats.repeated_line_files import (
     list_part,
     select_hashes,
 )
-from assets.deduped.repeats.repeated_lines import Unit, most_frequent, repeated_markdown
-from assets.filtered.asset import FILTERED
+from assets.deduped.repeats.repeated_lines import (
+    Unit,
+    configs_of,
+    most_frequent,
+    repeated_markdown,
+    units_of,
+)
+from assets.deduped.signed_files import clustered_documents
 from resources.corpus import Corpus
 from resources.materialize.excerpts import DocumentText
 from resources.passes import Earlier, Pass, PassFiles, file_of, in_passes, list_files
-from resources.settings.dedup import DedupConfig
-from resources.settings.repeats import RepeatedLinesConfig
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
@@ -51,31 +53,7 @@ COUNT, SELECT, COLLECT, TOTAL = "count-", "select-", "collect-", "total-"  # wha
 Inputs = TypeVar("Inputs")
 
 
-class RepeatedProvenance(msgspec.Struct, frozen=True):
-    """Fingerprints of documents and duplicates."""
-
-    filtered: str
-    duplicates: str
-
-
 RepeatedManifest = Manifest[RepeatedProvenance, RepeatedNumbers]
-
-
-def configs_of(dedup: DedupConfig) -> dict[str, Any]:
-    """Return the config of a manifest: all that the lists depend on; {} if not configured."""
-    return {
-        unit: config.model_dump(mode="json", exclude={"min_kept_share"})  # that is for cutting
-        for unit, config in units_of(dedup).items()
-    }
-
-
-def units_of(dedup: DedupConfig) -> dict[Unit, RepeatedLinesConfig]:
-    """Return the config of each unit that is cut."""
-    both: dict[Unit, RepeatedLinesConfig | None] = {
-        "lines": dedup.lines,
-        "paragraphs": dedup.paragraphs,
-    }
-    return {unit: config for unit, config in both.items() if config is not None}
 
 
 def plan_repeated(corpus: Corpus, source: str) -> Plan:
@@ -203,17 +181,14 @@ def describe_repeated(corpus: Corpus, manifest: RepeatedManifest) -> Metadata:
     return shown
 
 
-REPEATED = Stage(
-    name="repeated",
-    code_version="1",
+STAGE = Stage(
+    *REPEATED.fields(),
     description="Lines and paragraphs that many documents of the source share: boilerplate to be "
     "cut.",
     group="deduplicate",
     partitions="source",
-    after=(FILTERED, DUPLICATES),
+    after=("filtered", "duplicates"),
     kinds=frozenset({"numba"}),
-    provenance=RepeatedProvenance,
-    numbers=RepeatedNumbers,
     settings=lambda settings: configs_of(settings.dedup),
     plan=plan_repeated,
     work=count_part,

@@ -3,9 +3,7 @@
 Contaminated documents that will be rejected have no keys: no clean copy is removed for one of them.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from unicodedata import unidata_version
 
 import msgspec
@@ -14,24 +12,21 @@ import xxhash
 
 from assets.deduped.decontamination.contaminated_documents import is_contaminated
 from assets.deduped.decontamination.contamination import find_contamination
-from assets.deduped.evaluation_asset import (
-    EVALUATION,
+from assets.deduped.decontamination.evaluation_index_files import (
     IndexFiles,
     find_evaluation_index,
     load_index,
 )
+from assets.deduped.deduped_records import SIGNATURES, SignaturesNumbers, SignaturesProvenance
 from assets.deduped.minhash.signatures import columns_read
 from assets.deduped.minhash.signatures import signatures as sign_documents
-from assets.filtered.asset import FILTERED
+from assets.filtered.filtered_records import FILTERED
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.made_under import check_made_under
 from resources.settings.dedup import DedupConfig
-from resources.source_states import usable_states
 from resources.stage import MainTable, Stage
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, Stats, required_file
-from resources.store.store import newest_first
+from resources.store.records import PartRecord, Stats, required_file
 from resources.tasks import Plan, Task, tasks_of
 
 SIGNATURE_COLUMNS = {
@@ -55,25 +50,6 @@ class SigningInputs:
     decisions: PublishedFile
     config: DedupConfig
     evaluation: IndexFiles | None
-
-
-class SignaturesProvenance(msgspec.Struct, frozen=True):
-    """Fingerprint of the documents that are signed."""
-
-    filtered: str
-
-
-class SignaturesNumbers(msgspec.Struct, frozen=True):
-    """Numbers of a signed part.
-
-    documents_with   documents with a value of each field that the config names
-    files            XXH3-64 of the name of each of its files, in the order of rows
-    file_stops       the row that the rows of each end before
-    """
-
-    documents_with: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
-    files: list[str] | msgspec.UnsetType = msgspec.UNSET
-    file_stops: list[int] | msgspec.UnsetType = msgspec.UNSET
 
 
 def plan_signatures(corpus: Corpus, source: str) -> Plan:
@@ -175,17 +151,14 @@ def without_documents(
     return keys.filter(~pl.col("row").is_in(rows.implode()))
 
 
-SIGNATURES = Stage(
-    name="signatures",
-    code_version="4",
+STAGE = Stage(
+    *SIGNATURES.fields(),
     description="For each document a hash of its text and a MinHash signature; keys that equal "
     "ones share.",
     group="deduplicate",
     partitions="source",
-    after=(FILTERED, EVALUATION),
+    after=("filtered", "evaluation"),
     kinds=frozenset({"arrow", "numba"}),
-    provenance=SignaturesProvenance,
-    numbers=SignaturesNumbers,
     settings=lambda settings: settings.dedup.signing(),
     plan=plan_signatures,
     is_held=True,
@@ -194,57 +167,3 @@ SIGNATURES = Stage(
     main_table=MainTable("signatures", SIGNATURE_COLUMNS),
     preload=("assets.deduped.kernels.minhash_sketch",),
 )
-
-Signed = Manifest[SignaturesProvenance, SignaturesNumbers]
-
-
-@dataclass(frozen=True)
-class SignedSources:
-    """The newest signatures of the sources that have usable ones; reasons for the others."""
-
-    manifests: list[Signed]
-    left_out: dict[str, str]
-
-    @property
-    def fingerprints(self) -> list[str]:
-        """The signatures' fingerprints, in the order of pipeline.yaml."""
-        return [manifest.fingerprint for manifest in self.manifests]
-
-
-def signed_sources(corpus: Corpus) -> SignedSources:
-    """Return the newest signatures of all sources.
-
-    Left out are sources without signatures, and those that failed in this run and whose last good
-    signatures are of another config, or of documents that are not kept.
-    """
-    config = corpus.settings.dedup.signing()
-
-    def read(source: str) -> Signed:
-        signed = corpus.store.newest(SIGNATURES, source)
-        if source in corpus.behind:
-            check_made_under(signed, config=config, section="dedup")
-            signed_documents(corpus, signed)
-        return signed
-
-    signed, left_out = usable_states(corpus.settings.source_names(), read)
-    return SignedSources(list(signed.values()), left_out)
-
-
-def signed_documents(
-    corpus: Corpus, signed: Signed, again: Sequence[str] = (SIGNATURES.name,)
-) -> Manifest[Any, Any]:
-    """Return the filtered documents that are signed: the newest, or after a failure older ones.
-
-    Raises StoreError, which names the stages `again`, for signatures of documents that are not the
-    newest, if the source has not failed in this run; or if its older documents are not kept.
-    """
-    newest = corpus.store.newest(FILTERED, signed.partition)
-    if signed.partition in corpus.behind:
-        kept = newest_first(corpus.store.partition(FILTERED.name, signed.partition))
-        older = (each for each in kept if each.fingerprint == signed.provenance.filtered)
-        if (documents := next(older, None)) is not None:
-            return documents
-    of_documents = f"documents than the newest filtered[{signed.partition}]"
-    made_of = {of_documents: (signed.provenance.filtered, newest.fingerprint)}
-    check_made_under(signed, inputs=made_of, again=again)
-    return newest

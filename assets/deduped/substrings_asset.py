@@ -15,8 +15,15 @@ from unicodedata import unidata_version
 
 import msgspec
 
-from assets.deduped.clusters.removal_files import clustered_documents, removals_by_part
-from assets.deduped.duplicates_asset import DUPLICATES, ClustersManifest, cluster_parts
+from assets.deduped.clusters.removal_files import removals_by_part
+from assets.deduped.deduped_records import (
+    DUPLICATES,
+    SUBSTRINGS,
+    ClustersManifest,
+    SubstringsNumbers,
+    SubstringsProvenance,
+    cluster_parts,
+)
 from assets.deduped.repeats.substring_files import (
     HashInputs,
     PartInputs,
@@ -28,24 +35,11 @@ from assets.deduped.repeats.substring_files import (
     find_spans,
     find_twice,
 )
-from assets.deduped.repeats.substrings import (
-    LongestSpan,
-    SubstringsNumbers,
-    substrings_markdown,
-)
-from assets.deduped.signatures_asset import signed_sources
-from assets.filtered.asset import FILTERED
+from assets.deduped.repeats.substrings import LongestSpan, finding, substrings_markdown
+from assets.deduped.signed_files import clustered_documents, signed_sources
 from resources.corpus import Corpus
 from resources.materialize.excerpts import DocumentText
-from resources.passes import (
-    Earlier,
-    Pass,
-    PassFiles,
-    derive_task,
-    file_of,
-    in_passes,
-    list_files,
-)
+from resources.passes import Earlier, Pass, PassFiles, derive_task, file_of, in_passes, list_files
 from resources.settings.repeats import SubstringsConfig
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.records import Manifest, fingerprint_of, required_file
@@ -57,25 +51,12 @@ SPAN_COLUMNS = {
     "stop": "byte after its last one",
     "num_words": "words in the span",
 }
-FINDING = {"min_words", "within", "keep_first"}  # what spans depend on; the rest is for cutting
 # A prefix takes 0.23 bytes a byte of real text (0.03 GB of 128 MB), 3.1 if all of its runs repeat.
 MEMORY_PER_TEXT_BYTE = 4
 MAX_PREFIX_BITS = 12
 
 
-class SubstringsProvenance(msgspec.Struct, frozen=True):
-    """Fingerprints of documents and duplicates."""
-
-    filtered: list[str]
-    duplicates: str
-
-
 SubstringsManifest = Manifest[SubstringsProvenance, SubstringsNumbers]
-
-
-def finding(config: SubstringsConfig | None) -> dict[str, Any]:
-    """Return the config of a manifest: all that spans depend on; {} if not configured."""
-    return {} if config is None else config.model_dump(mode="json", include=FINDING)
 
 
 def plan_substrings(corpus: Corpus, partition: str) -> Plan:
@@ -206,16 +187,13 @@ def describe_spans(corpus: Corpus, manifest: SubstringsManifest) -> Metadata:
     return {"longest_spans": DocumentText(markdown)}
 
 
-SUBSTRINGS = Stage(
-    name="substrings",
-    code_version="1",
+STAGE = Stage(
+    *SUBSTRINGS.fields(),
     description="Spans of documents that repeat long runs of words.",
     group="deduplicate",
     partitions="none",
-    after=(FILTERED, DUPLICATES),
+    after=("filtered", "duplicates"),
     kinds=frozenset({"numba", "parquet"}),
-    provenance=SubstringsProvenance,
-    numbers=SubstringsNumbers,
     settings=lambda settings: finding(settings.dedup.substrings),
     plan=plan_substrings,
     work=find_spans,

@@ -8,11 +8,11 @@ from unicodedata import unidata_version
 
 import msgspec
 import polars as pl
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from assets.filtered.classifier.classifier import Classifier
+from assets.filtered.classifier.classifier_files import load_classifier, load_scale
 from assets.filtered.classifier.percentiles import QualityScale
-from assets.filtered.classifier_asset import CLASSIFIER, load_classifier
 from assets.filtered.custom_rule_files import read_tried, try_custom_rules
 from assets.filtered.filter_documents import (
     count_first_reasons,
@@ -20,15 +20,10 @@ from assets.filtered.filter_documents import (
     count_reasons,
     filter_documents,
 )
-from assets.filtered.filter_files import (
-    OPT_OUT,
-    FilterFileError,
-    digests_of,
-    load_filter_data,
-)
+from assets.filtered.filter_files import OPT_OUT, FilterFileError, digests_of, load_filter_data
 from assets.filtered.filter_warm_up import filter_warm_ups
+from assets.filtered.filtered_records import FILTERED, FilteredProvenance, FilterNumbers
 from assets.filtered.opt_out import count_by_domain
-from assets.filtered.quality_scale_asset import QUALITY_SCALE, has_percentile, load_scale
 from assets.filtered.report import (
     decisions_profile,
     report_markdown,
@@ -36,8 +31,7 @@ from assets.filtered.report import (
     summarize_decisions,
 )
 from assets.filtered.rules.rules import rules_for, unknown_custom_rules
-from assets.raw.asset import RAW
-from assets.raw.readers.documents import DOCUMENT_COLUMNS
+from assets.raw.raw_records import DOCUMENT_COLUMNS
 from assets.raw.usable_raw_files import usable_raw
 from assets.report.drift import judge_drift
 from assets.report.histograms import Summary, add_summaries
@@ -82,34 +76,6 @@ class FilterInputs:
     is_chat: bool = False
 
 
-class FilteredProvenance(msgspec.Struct, frozen=True):
-    """Fingerprint of the raw manifest, and of all opt-outs if there is such a rule."""
-
-    raw: str
-    opt_out: str | UnsetType = UNSET
-
-
-class FilterNumbers(msgspec.Struct, frozen=True):
-    """Numbers of a part of filtered documents.
-
-    broken_rules     documents by every rule that they break: one that breaks two counts for both
-    other_languages  documents by language that are surely in none of their source's languages
-    opt_out          fingerprints of the raw part and of the opt-outs that concern its sites
-    """
-
-    broken_rules: dict[str, int] = {}
-    other_languages: dict[str, int] = {}
-    opt_out: tuple[str, str] | UnsetType = UNSET
-
-
-class FilteredRecords:
-    """Name and records of the stage, for the store."""
-
-    name = "filtered"
-    provenance = FilteredProvenance
-    numbers = FilterNumbers
-
-
 def plan_filtered(corpus: Corpus, source: str) -> Plan:
     """Plan a task per raw part, made by the source's own filter config and the files it names.
 
@@ -122,7 +88,7 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
     digests = check_filter_data(corpus, source, config)
     trained = load_classifier(corpus) if needs_classifier(config) else None
     classifier, fingerprint = trained or (None, "")
-    scaled = load_scale(corpus, source, config) if has_percentile(config) else None
+    scaled = load_scale(corpus, source, config) if config.has_percentile else None
     scale, of_scale = scaled or (None, "")
     dump, made_under = config.model_dump(mode="json"), config.model_dump(mode="json")
     opt_outs = opt_outs_by_part(corpus, manifest, config, digests)
@@ -183,7 +149,7 @@ def opt_outs_by_part(
     """
     if config.rules.opt_out is None:
         return {}
-    newest = corpus.store.newest_or_none(FilteredRecords, raw.partition)
+    newest = corpus.store.newest_or_none(FILTERED, raw.partition)
     known: dict[str, tuple[str, str]] = {}
     if newest and newest.provenance.opt_out == opt_outs_fingerprint(config, digests):
         known = {p.name: p.stats.numbers.opt_out for p in newest.parts if p.stats.numbers.opt_out}
@@ -206,7 +172,7 @@ def needs_classifier(config: FilterConfig) -> bool:
     """Check that a rule looks at the classifier's score, or at its percentile."""
     rules = config.rules.quality
     has_score = rules is not None and rules.min_score is not None
-    return has_score or (has_percentile(config) and not config.ranks_fasttext)
+    return has_score or (config.has_percentile and not config.ranks_fasttext)
 
 
 def check_filter_data(corpus: Corpus, source: str, config: FilterConfig) -> tuple[str, ...]:
@@ -368,17 +334,14 @@ def settings_of_filters(settings: Settings) -> Any:
     return {name: settings.filters_for(name).model_dump(mode="json") for name in names}
 
 
-FILTERED = Stage(
-    name="filtered",
-    code_version="6",
+STAGE = Stage(
+    *FILTERED.fields(),
     description="Documents as they are kept; decisions hold every score and reason of every "
     "document.",
     group="curate",
     partitions="source",
-    after=(RAW, CLASSIFIER, QUALITY_SCALE),
+    after=("raw", "classifier", "quality_scale"),
     kinds=frozenset({"parquet", "polars"}),
-    provenance=FilteredProvenance,
-    numbers=FilterNumbers,
     settings=settings_of_filters,
     plan=plan_filtered,
     is_held=True,

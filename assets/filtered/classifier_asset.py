@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from assets.filtered.classifier.classifier import (
     MOST_LINE_BYTES,
-    Classifier,
     is_held_out,
     read_labelled,
     score_quality,
@@ -26,12 +25,11 @@ from assets.filtered.classifier.report import (
     classifier_markdown,
     classifier_report,
 )
+from assets.filtered.filtered_records import CLASSIFIER, ClassifierNumbers
 from assets.filtered.normalize import normalize_text
-from assets.raw.asset import RAW
 from assets.raw.usable_raw_files import usable_raw
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.made_under import check_made_under
 from resources.settings.filtering.classifier import ClassifierConfig
 from resources.settings.filtering.filter_steps import NormalizeConfig
 from resources.settings.named_files import check_named_file, open_at_once
@@ -49,7 +47,7 @@ from resources.store.records import (
     to_json,
 )
 from resources.store.store import StoreError
-from resources.tasks import GLOBAL, Plan, Task, tasks_of
+from resources.tasks import Plan, Task, tasks_of
 
 MODEL_COLUMNS = {
     "weight": "weight of the features whose hash is the row's number",
@@ -75,16 +73,6 @@ class TrainingInputs:
     config: ClassifierConfig
     samples: tuple[Sample, ...]
     labelled: Path | None
-
-
-class ClassifierNumbers(msgspec.Struct, frozen=True):
-    """Documents of each side; the measures of the held-out ones, unset if one side has none."""
-
-    good_documents: int = 0
-    bad_documents: int = 0
-    held_out_documents: int = 0
-    auc: float | msgspec.UnsetType = msgspec.UNSET
-    log_loss: float | msgspec.UnsetType = msgspec.UNSET
 
 
 def plan_classifier(corpus: Corpus, partition: str) -> Plan:
@@ -209,33 +197,14 @@ def describe_classifier(corpus: Corpus, manifest: Manifest[Empty, ClassifierNumb
     return {"report": classifier_markdown(report)}
 
 
-def load_classifier(corpus: Corpus) -> tuple[Classifier, str] | None:
-    """Return (model, sha256 of its file), None if `classifier` is not configured.
-
-    Equal weights have equal files: documents that they scored need no new score. Raises StoreError
-    if the model is missing, or was trained under another config.
-    """
-    config = corpus.settings.classifier
-    if config is None:
-        return None
-    manifest = corpus.store.newest(CLASSIFIER, GLOBAL)
-    check_made_under(manifest, config=config.model_dump(mode="json"))
-    file = required_file(manifest, manifest.parts[0], "model")
-    model = Classifier.from_table(pl.read_parquet(corpus.store.file_of(manifest, file).checked()))
-    return model, file.sha256
-
-
-CLASSIFIER = Stage(
-    name="classifier",
-    code_version="1",
+STAGE = Stage(
+    *CLASSIFIER.fields(),
     description="The classifier whose score is a rule of `filtered`, and what each threshold "
     "would keep.",
     group="curate",
     partitions="none",
-    after=(RAW,),
+    after=("raw",),
     kinds=frozenset({"numba"}),
-    provenance=Empty,
-    numbers=ClassifierNumbers,
     settings=lambda settings: settings.model_dump(mode="json", include={"classifier"}),
     plan=plan_classifier,
     work=train_part,

@@ -21,7 +21,6 @@ from assets.filtered.filter_data import FilterData
 from assets.filtered.listed_domains import describe_faults, parse_entries, with_suffix_faults
 from assets.filtered.opt_out import OptOut
 from assets.filtered.rules.custom import CustomRule, check_custom_rules
-from assets.filtered.score_counts import uses_profanity
 from assets.filtered.snapshot_files import read_snapshots
 from resources.engine.system_errors import errno_of, is_final
 from resources.settings.filtering.filters import FilterConfig
@@ -66,7 +65,7 @@ def files_of(config: FilterConfig, folder: Path) -> dict[str, Path]:
         MODEL: config.fasttext.path if config.fasttext else None,
         "filters.words.vocabulary_file": config.words.vocabulary_file if rules.medical else None,
     }
-    if uses_profanity(config):
+    if config.uses_profanity:
         for language, name in config.words.profanity_files.items():
             named[f"filters.words.profanity_files.{language}"] = name
     if rules.metadata:
@@ -83,7 +82,7 @@ def files_of(config: FilterConfig, folder: Path) -> dict[str, Path]:
             check_named_file(path, sys.maxsize if key == MODEL else MOST_BYTES)
         except NamedFileError as error:
             raise FilterFileError(f"{key}: {error}.") from error
-    if uses_profanity(config) and config.words.builtin_profanity:
+    if config.uses_profanity and config.words.builtin_profanity:
         files["profanity"] = PROFANITY
     if rules.medical and not config.words.vocabulary_file:
         files["vocabulary"] = VOCABULARY

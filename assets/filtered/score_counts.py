@@ -136,17 +136,11 @@ def _lists(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> p
     rules = config.rules
     lists = WordLists(
         stop_words=rules.gopher_quality.stop_words if rules.gopher_quality else (),
-        profanity=data.profanity if uses_profanity(config) else {},
+        profanity=data.profanity if config.uses_profanity else {},
         vocabulary=data.vocabulary if rules.medical else {},
     )
     others = page_lists() if rules.page else None
     return count_listed(documents["text"], documents["lang"], lists, others)
-
-
-def uses_profanity(config: FilterConfig) -> bool:
-    """Check that a rule in force looks at profane words."""
-    rules = config.rules
-    return rules.profanity is not None or (rules.c4 is not None and rules.c4.bad_words)
 
 
 def _code(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:

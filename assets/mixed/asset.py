@@ -7,19 +7,13 @@ The output is a description, `mixture.json`: the order of its samples is compute
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from assets.bucketed.sequences import ROW_COLUMNS
 from assets.mixed.budgets import MixError
 from assets.mixed.kept_shard_files import forbidden_shards
-from assets.mixed.mixture_files import (
-    MixNumbers,
-    PhaseInputs,
-    mix_numbers,
-    mixture_of,
-    read_mixture,
-    realised,
-)
+from assets.mixed.mixed_records import MIXED, MixNumbers, MixProvenance
+from assets.mixed.mixture_files import PhaseInputs, mix_numbers, mixture_of, read_mixture, realised
 from assets.mixed.phase_input_files import phase_inputs
 from assets.mixed.phase_shard_files import (
     PhaseIndexInputs,
@@ -31,8 +25,6 @@ from assets.mixed.phase_shard_files import (
     write_shard,
 )
 from assets.mixed.report import phase_markdown
-from assets.sharded.asset import SHARDED
-from assets.tokenized.token_facts import TokenFacts
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, mixture_json
 from resources.corpus import Corpus
 from resources.passes import Earlier, Pass, in_passes
@@ -40,13 +32,6 @@ from resources.stage import Conclusion, MainTable, Metadata, Stage
 from resources.store.records import Manifest, PartRecord, Stats, as_json_object, to_json
 from resources.takedowns import count_takedowns
 from resources.tasks import Plan, Task, tasks_of
-
-
-class MixProvenance(TokenFacts, frozen=True, kw_only=True):
-    """The tokenizer of a phase, and the number of takedowns that it obeys: all there were."""
-
-    takedowns: int | UnsetType = UNSET
-
 
 MixedManifest = Manifest[MixProvenance, MixNumbers]
 
@@ -134,17 +119,14 @@ def warn_of_mix(corpus: Corpus, manifest: MixedManifest) -> Conclusion:
     return Conclusion([f"phase {manifest.partition!r}: {warning}" for warning in warnings])
 
 
-MIXED = Stage(
-    name="mixed",
-    code_version="3",
+STAGE = Stage(
+    *MIXED.fields(),
     description="Per phase a token plan, what was realised, and one deterministic order over all "
     "samples.",
     group="train",
     partitions="phase",
-    after=(SHARDED,),
+    after=("sharded",),
     kinds=frozenset({"json", "numpy"}),
-    provenance=MixProvenance,
-    numbers=MixNumbers,
     settings=lambda settings: settings.model_dump(mode="json", include={"phases"}),
     plan=plan_mixed,
     work=mix_phase,

@@ -12,9 +12,9 @@ from typing import Any
 
 from assets.mixed.budgets import MixError
 from assets.mixed.phase_source_files import PhaseShard, phase_source, tokenizer_of
-from assets.sharded.asset import SHARDED
 from assets.sharded.generation_files import LEDGER, Ledger, read_ledger
 from assets.sharded.shard_files import split_of
+from assets.sharded.sharded_records import SHARDED
 from corpus_loader.mixture import Shard
 from resources.settings.phases import PhaseConfig
 from resources.store.records import Manifest

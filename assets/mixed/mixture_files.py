@@ -11,21 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from assets.mixed.budgets import Budget
-from assets.mixed.phase_source_files import (
-    PhaseSource,
-    row_lengths,
-    same_or_none,
-    source_order,
-)
+from assets.mixed.mixed_records import MixNumbers, SourceMix
+from assets.mixed.phase_source_files import PhaseSource, row_lengths, same_or_none, source_order
 from assets.mixed.phase_start import PhaseStart
 from assets.mixed.plan import PhasePlan
 from assets.mixed.report import Drawn, shares_over_position
 from assets.mixed.samples import nearest_equal_samples, nearest_samples, tokens_of_first
-from assets.tokenized.token_facts import TokenFacts
+from assets.tokenized.tokenized_records import TokenFacts
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, MixtureSource, Shard, parse_mixture
 from resources.settings.phases import PhaseConfig, ValidationPhase
 from resources.store.records import (
@@ -53,31 +48,6 @@ class PhaseInputs:
     def is_written(self) -> bool:
         """Whether its samples are written as shards; there may be none that are held out."""
         return bool(self.config.formats and self.sources)
-
-
-class SourceMix(msgspec.Struct, frozen=True):
-    """Share of a source in a phase: see `corpus_loader.mixture.MixtureSource`.
-
-    weights_at: `weight` at the knots of a phase whose weights change.
-    """
-
-    weight: float
-    planned_tokens: int
-    realised_tokens: int
-    available_tokens: int
-    epochs: float
-    samples: int
-    weights_at: tuple[float, ...] | UnsetType = UNSET
-
-
-class MixNumbers(msgspec.Struct, frozen=True):
-    """Numbers of the stage `mixed`: the share of each source, and the warnings of the plan.
-
-    The first part of a phase has them; totals and the parts of written shards have neither.
-    """
-
-    mix: dict[str, SourceMix] = {}
-    warnings: list[str] = []
 
 
 def mix_numbers(mixture: Mixture) -> MixNumbers:

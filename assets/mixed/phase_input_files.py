@@ -16,7 +16,7 @@ from assets.mixed.phase_class_files import drawn_source
 from assets.mixed.phase_plan_files import plan_from_shards
 from assets.mixed.phase_source_files import PhaseSource, one_tokenizer
 from assets.mixed.phase_start import PhaseStart, own_start
-from assets.sharded.asset import SHARDED
+from assets.sharded.sharded_records import SHARDED
 from corpus_loader.order import PhaseOrder
 from resources.corpus import Corpus
 from resources.settings.phases import PhaseConfig

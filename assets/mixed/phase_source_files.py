@@ -20,7 +20,7 @@ from assets.mixed.removed_row_files import ListedRows, removed_of
 from assets.mixed.samples import SourceRows
 from assets.sharded.flat_files import lengths_of_rows
 from assets.sharded.shard_files import files_of
-from assets.tokenized.token_facts import TokenFacts
+from assets.tokenized.tokenized_records import TokenFacts
 from corpus_loader.bucket_order import BucketedSource, BucketedSourceOrder
 from corpus_loader.epochs import SourceShape
 from corpus_loader.mixture import FlatFile, RemovedFile, Shard

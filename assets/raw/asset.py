@@ -32,31 +32,17 @@ from assets.raw.places.observed_inputs import (
     version_of,
 )
 from assets.raw.places.patch_files import named_patches, patches_among, read_patches
-from assets.raw.raw_records import (
-    NO_CAP,
-    RawInputs,
-    RawNumbers,
-    RawProvenance,
-    RawRecords,
-)
-from assets.raw.readers.documents import (
-    DOCUMENT_COLUMNS,
-)
+from assets.raw.raw_inputs import NO_CAP, RawInputs
+from assets.raw.raw_records import DOCUMENT_COLUMNS, RAW, RawNumbers, RawProvenance
 from assets.raw.readers.find_borders import is_cuttable
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.plain_lines import split_run
-from assets.raw.readers.read_chunks import (
-    Slice,
-    plan_slices,
-)
+from assets.raw.readers.read_chunks import Slice, plan_slices
 from assets.raw.readers.read_lines import LineRun
 from assets.raw.shrink_files import ACCEPT_SHRINK, refuse_shrink
 from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
 from assets.raw.stream_part_files import plan_ranges
-from assets.raw.taken_down_files import (
-    obeying,
-    takedown_ids,
-)
+from assets.raw.taken_down_files import obeying, takedown_ids
 from assets.raw.unread_files import NUM_NAMED, unread_lines, unused_patches
 from assets.raw.usable_raw_files import records_read, too_many_bad
 from assets.report.drift import judge_drift
@@ -76,11 +62,7 @@ from resources.stage import (
 )
 from resources.store.records import Manifest, PartRecord, add_stats, fingerprint_of
 from resources.takedowns import read_takedowns, takedowns_by_part
-from resources.tasks import (
-    Plan,
-    Task,
-    tasks_of,
-)
+from resources.tasks import Plan, Task, tasks_of
 
 CAPS = {"max_text_bytes", "max_documents"}
 NOT_IN_THE_BYTES = {"where", "filters", "allow_no_files", "domain"} | CAPS
@@ -182,7 +164,7 @@ def raw_task(corpus: Corpus, config: dict[str, object], inputs: RawInputs) -> Ta
     if cut is not None:
         made_of = [first.name, first.digest, cut.unit, cut.start, cut.stop]
         work_bytes = first.bytes if cut.unit == "stream" else cut.stop - cut.start
-    return tasks_of(corpus, RawRecords, inputs.source.name).task(
+    return tasks_of(corpus, RAW, inputs.source.name).task(
         f"{fingerprint_of(first.name)[:12]}-{cut.index if cut else 0:04d}",
         (
             config,
@@ -307,17 +289,14 @@ def quarantine_counts(manifest: RawManifest) -> dict[str, int]:
 
 ANY_LINE = LineRun(0, b'{"text": "a"}\n')  # its reader is compiled before processes are forked
 
-RAW = Stage(
-    name=RawRecords.name,
-    code_version=RawRecords.code_version,
+STAGE = Stage(
+    *RAW.fields(),
     description="Documents as read: one table for every format; bad records in quarantine, with "
     "reasons.",
     group="ingest",
     partitions="source",
     after=(),
     kinds=frozenset({"parquet", "polars"}),
-    provenance=RawProvenance,
-    numbers=RawNumbers,
     settings=settings_of_raw,
     plan=plan_raw,
     is_held=True,

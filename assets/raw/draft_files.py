@@ -9,7 +9,8 @@ import msgspec
 import polars as pl
 from msgspec import UNSET, UnsetType
 
-from assets.raw.raw_records import RawInputs, RawNumbers, Resume
+from assets.raw.raw_inputs import RawInputs
+from assets.raw.raw_records import RawNumbers, Resume
 from assets.raw.read_inputs import chunks_of
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import FIELD_FILTER, Chunk, is_from, mark_damaged

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from assets.raw.places.open_input import with_content
-from assets.raw.raw_records import RawInputs, RawNumbers, Resume
+from assets.raw.raw_inputs import RawInputs
+from assets.raw.raw_records import RawNumbers, Resume
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.packaged.packaged_formats import is_packaged, package_version

@@ -1,47 +1,23 @@
-"""Inputs of a task that reads raw documents, and what manifests and parts say of them."""
+"""Records of the stage `raw`, for the store, and the columns of its documents."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from assets.raw.patch import Patch
-from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.packaged.read_packaged import DatasetState
-from assets.raw.readers.read_chunks import Slice
-from resources.settings.sources import Source
+from resources.store.records import StageRecords
 
-
-class Cap(NamedTuple):
-    """Most bytes of text and most documents of a source, or what is left of them; None: any."""
-
-    num_bytes: int | None = None
-    documents: int | None = None
-
-    def after(self, num_bytes: int, documents: int) -> Cap:
-        """Return what is left of the cap."""
-        return Cap(
-            None if self.num_bytes is None else self.num_bytes - num_bytes,
-            None if self.documents is None else self.documents - documents,
-        )
-
-    def is_spent(self) -> bool:
-        """Return whether nothing is left."""
-        return any(left is not None and left <= 0 for left in self)
-
-    def is_crossed(self) -> bool:
-        """Return whether there was more than the cap."""
-        return any(left is not None and left < 0 for left in self)
-
-    def key(self) -> list[int | None] | int | None:
-        """Return what fingerprints hold; of a cap of bytes alone its number."""
-        return self.num_bytes if self.documents is None else [*self]
-
-
-NO_CAP = Cap()
+DOCUMENT_COLUMNS = {
+    "doc_id": "128-bit hash of source, input file and position; the same in every run",
+    "text": "the document",
+    "source": "name of the source in pipeline.yaml",
+    "origin": "input file, and the record's position in it, from 0",
+    "id": "the record's own id, if it has one",
+    "url": "address of the page",
+    "lang": "language as declared, or else as detected by `filtered`",
+    "license": "licence of the record, or of the source",
+    "meta": "all other fields of the record, as JSON",
+}
 
 
 class EntryRange(msgspec.Struct, frozen=True, array_like=True):
@@ -85,34 +61,12 @@ class StreamState(msgspec.Struct, frozen=True):
         return self.ranges[-1].last if self.ranges else ""
 
 
-@dataclass(frozen=True)
-class StreamPart:
-    """A range of a stream, by the stream's identity; `is_known`: published before."""
+class DatasetState(msgspec.Struct, frozen=True):
+    """State of a dataset of one file, as the package has it: the rows that were read."""
 
-    name: str
-    entries: EntryRange
-    is_known: bool
-
-
-@dataclass(frozen=True)
-class RawInputs:
-    """Inputs of a task: a slice of one file, a group of small files that are read whole, a stream.
-
-    `patches` are those of records among them, in the order in which they came. The first
-    `takedowns` of the store are obeyed. `unpatched` are the fingerprints that a stream's part had
-    with fewer of both, the last one first. Reading stops after the chunk in which the texts reach
-    `cap`, and soon after its documents. Of a stream there are no files.
-    """
-
-    files: tuple[InputFile, ...]
-    file_slice: Slice | None
-    source: Source
-    part_bytes: int
-    cap: Cap = NO_CAP
-    stream: StreamPart | None = None
-    patches: tuple[Patch, ...] = ()
-    unpatched: tuple[str, ...] = ()
-    takedowns: int = 0
+    shard_idx: int
+    shard_example_idx: int
+    type: str
 
 
 class Resume(msgspec.Struct, frozen=True, array_like=True):
@@ -177,10 +131,4 @@ class RawProvenance(msgspec.Struct, frozen=True):
     commits: dict[str, str] | UnsetType = UNSET
 
 
-class RawRecords:
-    """Name, code version and records of the stage, for the store."""
-
-    name = "raw"
-    code_version = "4"
-    provenance = RawProvenance
-    numbers = RawNumbers
+RAW = StageRecords("raw", "4", RawProvenance, RawNumbers)

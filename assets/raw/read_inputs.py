@@ -8,7 +8,7 @@ from assets.raw.file_groups import most_bytes
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.open_input import with_content
 from assets.raw.places.streams.stream_chunks import read_range
-from assets.raw.raw_records import Cap, RawInputs
+from assets.raw.raw_inputs import Cap, RawInputs
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.read_chunks import byte_spans, read_chunks, read_into, whole
 from assets.text.table_rows import count_bytes

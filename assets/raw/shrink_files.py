@@ -20,7 +20,8 @@ from assets.raw.lost_documents import (
     without_corrected,
     without_texts,
 )
-from assets.raw.raw_records import NO_CAP, RawNumbers, RawProvenance, RawRecords
+from assets.raw.raw_inputs import NO_CAP
+from assets.raw.raw_records import RAW, RawNumbers, RawProvenance
 from assets.raw.size_cap_files import OVER_SIZE_CAP, cap_of
 from assets.raw.taken_down_files import is_wanted, wanted_at
 from assets.raw.usable_raw_files import too_many_bad
@@ -49,7 +50,7 @@ def refuse_shrink(corpus: Corpus, manifest: RawManifest, plan: Plan) -> None:
     """Raise StoreError if a state lacks too many documents, unless that was accepted."""
     root, name = corpus.store.root, manifest.partition
     source = corpus.settings.source(name)
-    newest = max(corpus.store.partition(RawRecords.name, name).manifest_numbers(), default=0)
+    newest = max(corpus.store.partition(RAW.name, name).manifest_numbers(), default=0)
     good = None if source.is_stream else last_good(corpus, name)
     if good is None or good.fingerprint == manifest.fingerprint:
         end_release(root, name, newest)
@@ -77,7 +78,7 @@ def refuse_shrink(corpus: Corpus, manifest: RawManifest, plan: Plan) -> None:
 
 def last_good(corpus: Corpus, name: str) -> Manifest | None:
     """Return the newest manifest of a source that later stages may use; None if there is none."""
-    folder = corpus.store.partition(RawRecords.name, name)
+    folder = corpus.store.partition(RAW.name, name)
     for number in reversed(folder.manifest_numbers()):
         with suppress(StoreError):  # a damaged one is no state to compare with
             manifest = folder.read_manifest(number)

@@ -14,7 +14,8 @@ import polars as pl
 
 from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.url_copies import fetch_copies
-from assets.raw.raw_records import NO_CAP, Cap, RawInputs, RawRecords
+from assets.raw.raw_inputs import NO_CAP, Cap, RawInputs
+from assets.raw.raw_records import RAW
 from assets.raw.readers.input_file import STREAM_END
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
@@ -135,7 +136,7 @@ def reuse_capped(corpus: Corpus, tasks: list[Task[RawInputs]], cap: Cap) -> list
 
     Parts beyond a cap are not kept, so that a task alone cannot tell that it was done.
     """
-    newest = corpus.store.newest_or_none(RawRecords, tasks[0].partition) if tasks else None
+    newest = corpus.store.newest_or_none(RAW, tasks[0].partition) if tasks else None
     if newest is None or newest.provenance.size_cap != cap_fingerprint(tasks, cap):
         return []
     records = [tasks[0].folder.find_part(part.name, part.fingerprint) for part in newest.parts]

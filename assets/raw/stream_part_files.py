@@ -17,7 +17,8 @@ from assets.raw.places.observed_inputs import NO_NEW_ENTRIES, version_of
 from assets.raw.places.patch_files import named_patches, read_patches
 from assets.raw.places.streams.stream_chunks import patch_chunk, rows_of
 from assets.raw.places.streams.stream_ranges import plan_streams
-from assets.raw.raw_records import RawInputs, RawProvenance, RawRecords, StreamPart
+from assets.raw.raw_inputs import RawInputs, StreamPart
+from assets.raw.raw_records import RAW, RawProvenance
 from assets.raw.readers.documents import FIELD_FILTER, Chunk, no_quarantine
 from assets.raw.size_cap_files import cap_of
 from assets.raw.taken_down_files import TAKEN_DOWN, obeying, takedown_ids
@@ -35,7 +36,7 @@ def plan_ranges(corpus: Corpus, source: Source, config: dict[str, object]) -> Pl
 
     `config` has the keys of the source that its documents depend on.
     """
-    newest = corpus.store.newest_or_none(RawRecords, source.name)
+    newest = corpus.store.newest_or_none(RAW, source.name)
     known = (newest.provenance.streams or {}) if newest else {}
     states = dict(known)
     if NO_NEW_ENTRIES not in corpus.flags:
@@ -93,7 +94,7 @@ def range_task(
     """
     stream, (ids, recorded) = inputs.stream, takedowns
     assert stream is not None, "this is a range of one"
-    maker, made_of = tasks_of(corpus, RawRecords, inputs.source.name), ("entries", stream.name)
+    maker, made_of = tasks_of(corpus, RAW, inputs.source.name), ("entries", stream.name)
 
     def with_patches(patches: Sequence[Patch]) -> Task[RawInputs]:
         return maker.task(

@@ -5,7 +5,7 @@ What was read stays in the corpus, and shows what is wrong; later stages keep th
 
 from __future__ import annotations
 
-from assets.raw.raw_records import RawNumbers, RawProvenance, RawRecords
+from assets.raw.raw_records import RAW, RawNumbers, RawProvenance
 from assets.raw.readers.archive_names import LEFT_OUT
 from resources.corpus import Corpus
 from resources.store.records import Manifest, Stats
@@ -14,7 +14,7 @@ from resources.store.store import StoreError
 
 def usable_raw(corpus: Corpus, source: str) -> Manifest[RawProvenance, RawNumbers]:
     """Return the newest manifest of a source; StoreError if too many of its records are bad."""
-    manifest = corpus.store.newest(RawRecords, source)
+    manifest = corpus.store.newest(RAW, source)
     if reason := too_many_bad(corpus, manifest):
         raise StoreError(reason)
     return manifest

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec.structs import asdict
 
-from assets.bucketed.asset import BUCKETED, BucketedManifest, BucketedProvenance
+from assets.bucketed.bucketed_records import BUCKETED, BucketedManifest
 from assets.bucketed.sequences import ROW_COLUMNS
 from assets.sharded.drawn_files import drawn_places
 from assets.sharded.generation_files import read_ledger
@@ -11,20 +11,13 @@ from assets.sharded.ledger_files import LedgerInputs, write_ledger
 from assets.sharded.plan_files import plan_ledger, plan_shard_tasks
 from assets.sharded.reused_files import has_all_files
 from assets.sharded.scatter_files import read_piles, scatter_paths
-from assets.sharded.shard_files import (
-    INDEX,
-    ShardedNumbers,
-    ShardInputs,
-    SourceNumbers,
-    add_shard,
-    part_fingerprint,
-    split_of,
-)
+from assets.sharded.shard_files import INDEX, ShardInputs, add_shard, part_fingerprint, split_of
 from assets.sharded.shard_index_files import ShardsOrigin
+from assets.sharded.sharded_records import SHARDED, ShardedNumbers, ShardedProvenance, SourceNumbers
 from assets.sharded.shuffle import gather
 from assets.sharded.shuffle_files import shuffle_sources
 from assets.sharded.state_files import IndexInputs, write_index
-from assets.tokenized.token_facts import TokenFacts
+from assets.tokenized.tokenized_records import TokenFacts
 from resources.corpus import Corpus
 from resources.reused_array import reused_array
 from resources.settings.shards import ShardConfig
@@ -41,13 +34,6 @@ from resources.tasks import (
     stops_on_error,
     tasks_of,
 )
-
-
-class ShardedProvenance(BucketedProvenance, frozen=True, kw_only=True):
-    """Inputs of the stage `sharded`: those of `bucketed`, and its fingerprint."""
-
-    bucketed: str
-
 
 ShardedManifest = Manifest[ShardedProvenance, SourceNumbers]
 
@@ -154,16 +140,13 @@ def describe_sharded(corpus: Corpus, manifest: ShardedManifest) -> Metadata:
     return {"held_out": {"sequences": rows, "tokens": tokens, "shards": len(held)}}
 
 
-SHARDED = Stage(
-    name="sharded",
-    code_version="4",
+STAGE = Stage(
+    *SHARDED.fields(),
     description="Shuffled shards of sequences in every chosen format, each file with its hash.",
     group="train",
     partitions="source",
-    after=(BUCKETED,),
+    after=("bucketed",),
     kinds=frozenset({"parquet"}),
-    provenance=ShardedProvenance,
-    numbers=SourceNumbers,
     settings=lambda settings: settings.shards.model_dump(mode="json"),
     plan=plan_sharded,
     work=write_shard,

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from assets.bucketed.asset import SEQUENCE_IDS, TOKENS, BucketedManifest, layout_of
-from assets.bucketed.report import BucketedNumbers
+from assets.bucketed.bucketed_records import (
+    SEQUENCE_IDS,
+    TOKENS,
+    BucketedManifest,
+    BucketedNumbers,
+    layout_of,
+)
 from assets.sharded.exported_ledger_files import exported_ledger
 from assets.sharded.generation_files import (
     LEDGER,

@@ -20,7 +20,8 @@ import msgspec
 import polars as pl
 
 from assets.sharded.formats import FORMATS, ShardSchema
-from assets.tokenized.token_facts import TokenFacts
+from assets.sharded.sharded_records import RowCounts
+from assets.tokenized.tokenized_records import TokenFacts
 from resources.settings.buckets import VALIDATION, split_bucket
 from resources.settings.shards import FormatName
 from resources.store.records import FileRecord, PartRecord, Stats, fingerprint_of
@@ -70,26 +71,6 @@ class ShardInputs:
 
 class RemovedRows(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of shards that are no sequences of the source any more, and their tokens, by part."""
-
-    removed_rows: dict[str, int] = {}
-    removed_tokens: dict[str, int] = {}
-
-
-class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Document spans of a shard, and its tokens with padding."""
-
-    document_spans: int = 0
-    stored_tokens: int = 0
-
-
-class ShardedNumbers(RowCounts, frozen=True, kw_only=True):
-    """Numbers of the stage `sharded`: counts of rows, and shards by bucket name."""
-
-    shards: dict[str, int] = {}
-
-
-class SourceNumbers(ShardedNumbers, frozen=True, kw_only=True):
-    """Numbers in the manifest of a source: those of its shards, and `RemovedRows` of `index`."""
 
     removed_rows: dict[str, int] = {}
     removed_tokens: dict[str, int] = {}

@@ -11,15 +11,9 @@ import msgspec
 from msgspec.structs import asdict
 
 from assets.sharded.formats import FORMATS, ShardFile
-from assets.sharded.shard_files import (
-    MANIFEST_NAME,
-    RowCounts,
-    ShardSet,
-    files_of,
-    folder_of,
-    kind_of,
-)
-from assets.tokenized.token_facts import TokenFacts
+from assets.sharded.shard_files import MANIFEST_NAME, ShardSet, files_of, folder_of, kind_of
+from assets.sharded.sharded_records import RowCounts
+from assets.tokenized.tokenized_records import TokenFacts
 from resources.settings.shards import FormatName
 from resources.store.records import (
     FileRecord,

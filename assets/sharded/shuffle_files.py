@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from assets.bucketed.asset import BUCKETED
+from assets.bucketed.bucketed_records import BUCKETED
 from assets.bucketed.make_sequences import group_windows
 from assets.sharded.generation_files import LEDGER, read_ledger
 from assets.sharded.plan_files import bucketed_parts, source_of

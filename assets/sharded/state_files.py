@@ -33,8 +33,6 @@ from assets.sharded.plan_files import shards_of
 from assets.sharded.shard_files import (
     FOLDER_DIGITS,
     RemovedRows,
-    RowCounts,
-    ShardedNumbers,
     ShardSet,
     files_of,
     folder_of,
@@ -44,6 +42,7 @@ from assets.sharded.shard_files import (
     split_of,
 )
 from assets.sharded.shard_index_files import ShardsOrigin, add_index
+from assets.sharded.sharded_records import RowCounts, ShardedNumbers
 from assets.sharded.shuffle import rows_of_shards
 from corpus_loader.flat import MappedFile, read_index, read_spans
 from resources.settings.shards import FormatName

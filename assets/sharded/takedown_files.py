@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from assets.bucketed.asset import BucketedManifest
-from assets.deduped.asset import DEDUPED
-from assets.filtered.asset import FILTERED
-from assets.raw.asset import RAW
+from assets.bucketed.bucketed_records import BucketedManifest
+from assets.deduped.deduped_records import DEDUPED
+from assets.filtered.filtered_records import FILTERED
+from assets.raw.raw_records import RAW
 from assets.sharded.generation_files import Ledger
-from assets.tokenized.asset import TOKENIZED
+from assets.tokenized.tokenized_records import TOKENIZED
 from resources.corpus import Corpus
 from resources.takedowns import id_of, read_takedowns
 

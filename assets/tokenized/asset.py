@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType, structs
 from msgspec.structs import asdict
 from numpy.typing import NDArray
 
-from assets.deduped.asset import DEDUPED
+from assets.deduped.deduped_records import DEDUPED
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from assets.report.drift import judge_drift
 from assets.text.table_rows import count_bytes
@@ -19,7 +19,6 @@ from assets.tokenized.chat.chat_template import ChatTemplate
 from assets.tokenized.chat.chat_template_files import find_template
 from assets.tokenized.chat.encode_chats import EncodedChats, encode_chats
 from assets.tokenized.encode_documents import (
-    NO_TOKENS,
     TokenFormat,
     count_ids,
     doc_heads,
@@ -40,16 +39,20 @@ from assets.tokenized.report import (
 )
 from assets.tokenized.round_trip import RoundTrip, round_trip
 from assets.tokenized.served import served_texts, warn_of_fit
-from assets.tokenized.token_facts import (
+from assets.tokenized.token_kinds import token_kinds
+from assets.tokenized.tokenized_records import (
+    NO_TOKENS,
+    TOKENIZED,
+    TOKENIZER,
     LanguageCounts,
     MarkedTokenFacts,
     ServedText,
+    TokenizedManifest,
     TokenizedNumbers,
     TokenizedProvenance,
+    token_bytes,
 )
-from assets.tokenized.token_kinds import token_kinds
 from assets.tokenized.tokenizer import TokenizerError, fill_ids
-from assets.tokenized.tokenizer_asset import TOKENIZER
 from resources.corpus import Corpus
 from resources.profiles import Profile
 from resources.reused_array import reused_array
@@ -66,13 +69,12 @@ from resources.stage import (
 )
 from resources.store.mapped_files import map_array
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, Stats, add_stats, required_file
+from resources.store.records import PartRecord, Stats, add_stats, required_file
 from resources.store.store import StoreError, typed
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 CHATS_VERSION = 2  # raised when conversations are encoded in another way; texts keep their parts
 REJECTED = "rejected"  # kind of file: conversations that are not encoded, and why
-TokenizedManifest = Manifest[TokenizedProvenance, TokenizedNumbers]
 
 TOKEN_COLUMNS = {
     "doc_id": "the document",
@@ -105,14 +107,6 @@ class EncodeInputs:
     form: TokenFormat
     is_trained: bool
     template: ChatTemplate | None = None
-
-
-def usable_tokenized(corpus: Corpus, source: str) -> TokenizedManifest:
-    """Return the newest manifest of a source; StoreError if its chat template refuses too many."""
-    manifest = corpus.store.newest(TOKENIZED, source)
-    if reason := too_many_refused(corpus, manifest):
-        raise StoreError(reason)
-    return manifest
 
 
 def plan_tokenized(corpus: Corpus, source: str) -> Plan:
@@ -324,11 +318,6 @@ def counts_by_source(corpus: Corpus, tokenizer: str) -> dict[str, TokenizedNumbe
     return counts
 
 
-def token_bytes(tokens: pl.DataType) -> int:
-    """Bytes of one token id in a list column."""
-    return 2 if tokens == pl.List(pl.UInt16) else 4
-
-
 def compare_fertility(corpus: Corpus, manifest: TokenizedManifest) -> Conclusion:
     """Compare the text per token of all sources, and with that of the tokenizer's sample."""
     tokenizer = manifest.provenance.tokenizer_fingerprint
@@ -371,16 +360,13 @@ def settings_of(settings: Settings) -> dict[str, object]:
     return dump | {"fill_in_the_middle": used} if used else dump
 
 
-TOKENIZED = Stage(
-    name="tokenized",
-    code_version="3",
+STAGE = Stage(
+    *TOKENIZED.fields(),
     description="Token ids of every document, the end-of-document id last.",
     group="tokenize",
     partitions="source",
-    after=(DEDUPED, TOKENIZER),
+    after=("deduped", "tokenizer"),
     kinds=frozenset({"arrow"}),
-    provenance=TokenizedProvenance,
-    numbers=TokenizedNumbers,
     settings=settings_of,
     plan=plan_tokenized,
     work=encode_part,

@@ -41,7 +41,6 @@ THREAD_PIECES = 12
 SAMPLED_DOCUMENTS = 64
 SAMPLED_BYTES = 1 << 19  # of the whole sample; its first document may exceed it
 COMPARED_CHARS = 500  # of each sampled document; the reference encoder is slow
-NO_TOKENS = "no_tokens"  # why this stage rejects a document
 
 
 @dataclass(frozen=True)

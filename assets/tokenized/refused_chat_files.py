@@ -12,8 +12,10 @@ import polars as pl
 from msgspec import UnsetType
 
 from assets.tokenized.chat.encode_chats import REFUSED
+from assets.tokenized.tokenized_records import TOKENIZED, TokenizedManifest
 from resources.corpus import Corpus
 from resources.store.records import Manifest
+from resources.store.store import StoreError
 
 MOST_REFUSED = 0.05  # of a source's conversations, where `max_bad_share` gives no other share
 SHOWN_REASONS = 5  # of a part
@@ -45,3 +47,11 @@ def too_many_refused(corpus: Corpus, manifest: Manifest[Any, Any]) -> str | None
         "tokenizer.chat_template, correct the conversations, or set `max_bad_share` of the "
         "source, and build again."
     )
+
+
+def usable_tokenized(corpus: Corpus, source: str) -> TokenizedManifest:
+    """Return the newest manifest of a source; StoreError if its chat template refuses too many."""
+    manifest = corpus.store.newest(TOKENIZED, source)
+    if reason := too_many_refused(corpus, manifest):
+        raise StoreError(reason)
+    return manifest

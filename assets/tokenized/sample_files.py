@@ -8,16 +8,11 @@ from typing import NamedTuple
 
 import polars as pl
 
-from assets.deduped.asset import DEDUPED, DedupedManifest
-from assets.deduped.document_files import (
-    KeptDocuments,
-    kept_documents,
-    read_kept_ids,
-    read_some,
-)
+from assets.deduped.deduped_records import DEDUPED, DedupedManifest
+from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept_ids, read_some
 from assets.text.chat_messages import without_marks
 from assets.text.table_rows import count_bytes
-from assets.tokenized.token_facts import SampledParts
+from assets.tokenized.tokenized_records import SampledParts
 from assets.tokenized.training_sample import SAMPLED_CHARS, is_sampled, sample_quotas, wider_share
 from resources.corpus import Corpus
 from resources.settings.tokenizer import TokenizerConfig

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from assets.tokenized.kept_tokenizer import RETRAIN_COMMAND
-from assets.tokenized.token_facts import LanguageCounts, ServedText
+from assets.tokenized.tokenized_records import LanguageCounts, ServedText
 
 ENOUGH_TOKENS = 5_000  # of a source; fewer are not compared
 ENOUGH_SHARE = 0.01  # of a source's tokens, for a language in it

@@ -18,7 +18,7 @@ from assets.tokenized.special_tokens import (
     spelled_tokens,
     tokens_with_shared_ids,
 )
-from assets.tokenized.token_facts import MarkedTokenFacts
+from assets.tokenized.tokenized_records import MarkedTokenFacts
 from assets.tokenized.training import train_byte_pairs
 from resources.settings.fill_in_the_middle import FillTokens
 from resources.settings.tokenizer import TokenizerConfig

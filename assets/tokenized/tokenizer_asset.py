@@ -14,7 +14,7 @@ import polars as pl
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
-from assets.deduped.asset import DEDUPED
+from assets.deduped.deduped_records import DEDUPED
 from assets.tokenized.encode_documents import TokenFormat, compared_texts, encode_with
 from assets.tokenized.encoders import make_encoders
 from assets.tokenized.kept_tokenizer import (
@@ -34,14 +34,15 @@ from assets.tokenized.sample_files import (
     sources_as_then,
 )
 from assets.tokenized.served import served_texts, sum_fits, sum_served
-from assets.tokenized.token_facts import (
+from assets.tokenized.token_kinds import token_kinds
+from assets.tokenized.tokenized_records import (
+    TOKENIZER,
     MarkedTokenFacts,
     SampledParts,
     ServedText,
     TokenizerNumbers,
     TokenizerProvenance,
 )
-from assets.tokenized.token_kinds import token_kinds
 from assets.tokenized.tokenizer import (
     MOST_FILE_BYTES,
     TokenizerError,
@@ -324,16 +325,13 @@ def warn_of_sample(corpus: Corpus, manifest: TokenizerManifest) -> Conclusion:
     return Conclusion(sample_warnings(numbers.sample_wanted_bytes, numbers.sample_bytes))
 
 
-TOKENIZER = Stage(
-    name=NAME,
-    code_version="4",
+STAGE = Stage(
+    *TOKENIZER.fields(),
     description="The byte-level BPE of the whole corpus: trained on a seeded sample, or loaded.",
     group="tokenize",
     partitions="none",
-    after=(DEDUPED,),
+    after=("deduped",),
     kinds=frozenset({"huggingface"}),
-    provenance=TokenizerProvenance,
-    numbers=TokenizerNumbers,
     settings=lambda settings: config_of(settings.tokenizer),
     plan=plan_tokenizer,
     work=make_tokenizer,

@@ -25,20 +25,18 @@ from typing import Any, Literal
 import polars as pl
 import yaml
 
-from assets.filtered.asset import FILTERED
-from assets.raw.asset import RAW
 from assets.stages import BY_NAME
 from pipeline_defs.warm_server import warm_server
 from resources.corpus import Corpus
 from resources.materialize.materialization import publish_partitions
 from resources.settings.pipeline import load_settings
 from resources.source_faults import SourceFaults
-from resources.stage import Stage, partition_names
+from resources.stage import partition_names
 from resources.store.records import Manifest, required_file
 from resources.store.store import Store
 
 Kind = Literal["in_process", "processes"]
-STAGES: tuple[Stage[Any, Any], ...] = (RAW, FILTERED)
+STAGES = (BY_NAME["raw"], BY_NAME["filtered"])
 KINDS: tuple[Kind, ...] = ("in_process", "processes")
 SHIPPED = Path(__file__).resolve().parents[2] / "pipeline.yaml"
 WORKER_BYTES = 8_000_000  # of text: a second of work for a worker
@@ -125,7 +123,7 @@ def trial_of(stage: str, rounds: Sequence[tuple[Seconds, Seconds]]) -> StageTria
 def published_texts(corpus: Corpus) -> Iterator[str]:
     """Yield texts of `raw`: the first of the first part of every source that has one."""
     for source in corpus.settings.source_names():
-        manifest = corpus.store.newest_or_none(RAW.name, source)
+        manifest = corpus.store.newest_or_none("raw", source)
         if manifest is not None and manifest.parts:
             yield from first_texts(corpus, manifest)
 
@@ -141,7 +139,7 @@ def first_texts(corpus: Corpus, manifest: Manifest) -> Iterator[str]:
 def shipped_texts(scratch: Path) -> Iterator[str]:
     """Yield the texts of the shipped sample, which is read into a store of its own."""
     corpus = Corpus(load_settings(SHIPPED), SHIPPED, Store(scratch / "shipped"))
-    publish_partitions(corpus, RAW, corpus.settings.source_names(), SourceFaults(stops=True))
+    publish_partitions(corpus, STAGES[0], corpus.settings.source_names(), SourceFaults(stops=True))
     yield from published_texts(corpus)
 
 

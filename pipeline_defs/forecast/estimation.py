@@ -37,8 +37,9 @@ from assets.report.sample_intervals import (
     unseen_in_all,
 )
 from assets.tokenized.encoders import make_encoders
+from assets.tokenized.tokenized_records import TOKENIZER
 from assets.tokenized.tokenizer import train_bpe
-from assets.tokenized.tokenizer_asset import TOKENIZER, kept_manifest
+from assets.tokenized.tokenizer_asset import kept_manifest
 from pipeline_defs.forecast.sample_costs import (
     DiskRates,
     Volume,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from assets.raw.asset import RAW
-from assets.stages import used_stages
+from assets.raw.raw_records import RAW
+from assets.stages import BY_NAME, used_stages
 from pipeline_defs.forecast.costs import cpu_per_mb
 from pipeline_defs.forecast.reasons import Planned, compare, reasons_of
 from resources.corpus import Corpus
@@ -26,7 +26,7 @@ from resources.store.records import Manifest
 from resources.store.store import StoreError
 from resources.tasks import Plan, Task, look_up, stream_name
 
-BY_NAME = {"raw", "filtered", "signatures", "repeated", "deduped", "tokenized"}
+WITH_SAME_PARTS = {"raw", "filtered", "signatures", "repeated", "deduped", "tokenized"}
 FOR_ALL = {"classifier", "evaluation", "tokenizer", "quality_scale"}  # a change of one reaches all
 NEW = "new"  # part of a stage whose parts have names of their own
 
@@ -99,10 +99,9 @@ def upstream_of(
     stage: Stage[Any, Any], partition: str, done: Iterable[Forecast]
 ) -> Iterator[Forecast]:
     """Yield the forecasts that a partition reads: a source reads its own, others read all."""
-    earlier = {each.name: each for each in stage.after}
     for each in done:
-        if each.stage in earlier:
-            is_own = earlier[each.stage].partitions == stage.partitions
+        if each.stage in stage.after:
+            is_own = BY_NAME[each.stage].partitions == stage.partitions
             if not is_own or each.partition == partition or stage.partitions == "none":
                 yield each
 
@@ -205,12 +204,12 @@ def passed_on(corpus: Corpus, before: Before, earlier: Forecast) -> dict[str, Pa
     """Return the parts that would be computed since parts of an earlier stage would be."""
     stage, sizes = before.stage.name, before.text_bytes
     why = (f"{earlier.stage}[{earlier.partition}] changes",)
-    if stage in BY_NAME and earlier.stage in BY_NAME:
+    if stage in WITH_SAME_PARTS and earlier.stage in WITH_SAME_PARTS:
         return {
             name: PartForecast(name, (f"{earlier.stage} computes it",), part.text_bytes)
             for name, part in earlier.computed.items()
         }
-    if stage in BY_NAME and earlier.stage not in FOR_ALL:
+    if stage in WITH_SAME_PARTS and earlier.stage not in FOR_ALL:
         return {}  # clusters change few other parts, and they are not known yet
     if stage == "tokenizer" and keeps_tokenizer(corpus, before):
         return {}
@@ -249,8 +248,8 @@ def windows_of(before: Before, earlier: Forecast) -> list[str]:
 
 def gone_parts(before: Before) -> set[str]:
     """Return the parts that neither the plan nor an earlier stage names any more."""
-    own = {name for each in before.upstream if each.stage in BY_NAME for name in each.gone}
-    if before.stage.name not in BY_NAME or before.planned is None:
+    own = {name for each in before.upstream if each.stage in WITH_SAME_PARTS for name in each.gone}
+    if before.stage.name not in WITH_SAME_PARTS or before.planned is None:
         return own
     tasks = before.planned.plan.tasks
     names = {task.name for task in tasks}

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from assets.raw.asset import RAW
+from assets.raw.raw_records import RAW
+from assets.stages import BY_NAME, ancestors
 from resources.corpus import Corpus
 from resources.stage import Stage
 from resources.store.compression import DEFAULT_COMPRESSION
@@ -63,11 +64,11 @@ def compare(corpus: Corpus, stage: Stage[Any, Any], partition: str, plan: Plan) 
     """Set a plan beside the newest manifest, and beside the parts that this was made of."""
     newest = corpus.store.partition(stage.name, partition).newest_manifest()
     changed: dict[str, Mapping[str, tuple[str, str]]] = {}
-    for earlier in stage.after if newest is not None else ():
+    for name in stage.after if newest is not None else ():
         assert newest is not None
-        then = newest.provenance.get(earlier.name)
+        then = newest.provenance.get(name)
         if isinstance(then, str):
-            changed[earlier.name] = changed_since(corpus, earlier, partition, then)
+            changed[name] = changed_since(corpus, BY_NAME[name], partition, then)
     return Planned(stage, partition, plan, newest, changed)
 
 
@@ -110,16 +111,9 @@ def shared_reasons(planned: Planned) -> list[str]:
 def inputs_of(provenance: Any, stage: Stage[Any, Any]) -> dict[str, Any]:
     """Return what a provenance says of inputs that are no parts and no input files."""
     record = as_json_object(provenance)
-    parts = GENERATED | {each.name for each in lineage(stage)}
+    parts = GENERATED | ancestors(stage)
     outside = {"files", "version", "num_files", "left_out", "num_left_out"}
     return {key: value for key, value in record.items() if key not in parts | outside}
-
-
-def lineage(stage: Stage[Any, Any]) -> Iterator[Stage[Any, Any]]:
-    """Yield the stages before a stage."""
-    for earlier in stage.after:
-        yield earlier
-        yield from lineage(earlier)
 
 
 def reasons_of(planned: Planned, task: Task) -> list[str]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from assets.report.sample_intervals import Interval
 from assets.stages import used_stages
-from assets.tokenized.tokenizer_asset import TOKENIZER
+from assets.tokenized.tokenized_records import TOKENIZER
 from pipeline_defs.forecast.costs import MEASURED, cpu_per_mb
 from resources.corpus import Corpus
 

@@ -18,13 +18,7 @@ from msgspec import UNSET
 
 from resources.corpus import Corpus
 from resources.engine.system_errors import final_errors_explained
-from resources.event_lines import (
-    About,
-    EventNumbers,
-    events_written,
-    message_of,
-    write_event,
-)
+from resources.event_lines import About, EventNumbers, events_written, message_of, write_event
 from resources.held_sources import held_line, held_manifest, hold_of, under_holds
 from resources.materialize.asset_events import (
     materialized,
@@ -125,12 +119,10 @@ def stage_asset(
         )(materialize)
 
 
-def dependency(stage: Stage[Any, Any], earlier: Stage[Any, Any]) -> dg.AssetDep:
+def dependency(stage: Stage[Any, Any], earlier: str) -> dg.AssetDep:
     """Return the dependency of a stage on an earlier one: a phase depends on every source."""
-    crosses = stage.partitions == "phase" and earlier.partitions == "source"
-    return dg.AssetDep(
-        earlier.name, partition_mapping=dg.AllPartitionMapping() if crosses else None
-    )
+    crosses = stage.partitions == "phase"
+    return dg.AssetDep(earlier, partition_mapping=dg.AllPartitionMapping() if crosses else None)
 
 
 StepEvents = Iterator[dg.AssetMaterialization | dg.AssetObservation | dg.MaterializeResult]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -20,8 +21,6 @@ FINGERPRINT_HEX = 32  # 128 bits: no accidental collision below 1e18 parts
 Provenance = TypeVar("Provenance")
 Numbers = TypeVar("Numbers")
 Record = TypeVar("Record")
-Provenance_co = TypeVar("Provenance_co", covariant=True)
-Numbers_co = TypeVar("Numbers_co", covariant=True)
 
 
 class Stats(msgspec.Struct, Generic[Numbers], frozen=True, forbid_unknown_fields=True):
@@ -97,23 +96,22 @@ class Manifest(
     compression: Compression | msgspec.UnsetType = msgspec.UNSET
 
 
-class StageRecords(Protocol[Provenance_co, Numbers_co]):
-    """The part of a stage that the store needs: its name and the types of its records."""
+@dataclass(frozen=True)
+class StageRecords(Generic[Provenance, Numbers]):
+    """All that other stages and the store know of a stage.
 
-    @property
-    def name(self) -> str:
-        """Name of the stage, and of its folder."""
-        ...
+    code_version         raised when the stage's output changes
+    provenance, numbers  types of the stage's own records in its manifests
+    """
 
-    @property
-    def provenance(self) -> type[Provenance_co]:
-        """Type of `Manifest.provenance`."""
-        ...
+    name: str
+    code_version: str
+    provenance: type[Provenance]
+    numbers: type[Numbers]
 
-    @property
-    def numbers(self) -> type[Numbers_co]:
-        """Type of `Stats.numbers`."""
-        ...
+    def fields(self) -> tuple[str, str, type[Provenance], type[Numbers]]:
+        """Return all of it, in this order, for the description of the stage."""
+        return self.name, self.code_version, self.provenance, self.numbers
 
 
 class Empty(msgspec.Struct, frozen=True):

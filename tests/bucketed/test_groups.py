@@ -11,9 +11,9 @@ from msgspec import UNSET, structs
 from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
+from assets.bucketed.bucketed_records import BucketedNumbers
 from assets.bucketed.groups import Groups
 from assets.bucketed.make_sequences import make_sequences
-from assets.bucketed.report import BucketedNumbers
 from assets.bucketed.sequence_ids import sequence_ids
 from resources.settings.buckets import BucketConfig, BucketLayout, bucket_names, split_bucket
 

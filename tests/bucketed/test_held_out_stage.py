@@ -10,10 +10,11 @@ import yaml
 from builders import Build, Night, open_corpus, play, records, write_corpus
 from builders import edited_text as text
 
-from assets.bucketed.asset import BUCKETED, warn_of_buckets
+from assets.bucketed.asset import STAGE as BUCKETED
+from assets.bucketed.asset import warn_of_buckets
 from assets.bucketed.held_out import is_below
-from assets.bucketed.held_out_asset import HELD_OUT
-from assets.deduped.duplicates_asset import DUPLICATES
+from assets.bucketed.held_out_asset import STAGE as HELD_OUT
+from assets.deduped.duplicates_asset import STAGE as DUPLICATES
 from pipeline_defs.commands.main import main
 from resources.run_reports import read_report
 

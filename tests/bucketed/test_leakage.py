@@ -11,7 +11,9 @@ import polars as pl
 import pytest
 from builders import Build, open_corpus, play, records, sentence, write_corpus
 
-from assets.bucketed.asset import BUCKETED, layout_of
+from assets.bucketed.asset import STAGE as BUCKETED
+from assets.bucketed.bucketed_records import layout_of
+from assets.bucketed.held_document_files import shares_file
 from assets.bucketed.leakage import (
     SKETCH_SIZE,
     find_candidates,
@@ -20,8 +22,8 @@ from assets.bucketed.leakage import (
     sketch,
     worst_shares,
 )
-from assets.bucketed.leakage_asset import LEAKAGE, shares_file
-from assets.deduped.asset import DEDUPED
+from assets.bucketed.leakage_asset import STAGE as LEAKAGE
+from assets.deduped.asset import STAGE as DEDUPED
 from assets.deduped.document_files import kept_documents, read_kept
 from assets.stages import used_stages
 from pipeline_defs.commands.look.tracing.trace_document import DocumentTrace, trace_document

@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 from builders import Build, open_corpus, write_corpus, write_jsonl
 
-from assets.bucketed.asset import BUCKETED, layout_of
+from assets.bucketed.asset import STAGE as BUCKETED
+from assets.bucketed.bucketed_records import layout_of
 from assets.bucketed.held_out import is_below
 from assets.stages import used_stages
 from corpus_loader.mixture import find_mixture

@@ -12,8 +12,8 @@ import yaml
 from builders import open_corpus, sentence, write_jsonl
 from every_stage import run_stage
 
-from assets.filtered.asset import FILTERED
-from assets.raw.asset import RAW
+from assets.filtered.asset import STAGE as FILTERED
+from assets.raw.asset import STAGE as RAW
 from pipeline_defs.commands.life.tag import make_tag
 from pipeline_defs.commands.main import main
 from resources.store.named_states import HeldSource, create, hold_path, read_holds

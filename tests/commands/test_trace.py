@@ -22,9 +22,10 @@ from builders import (
 )
 from sharded_corpus import remove_rows
 
-from assets.deduped.asset import DEDUPED
-from assets.raw.asset import RAW
-from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
+from assets.deduped.asset import STAGE as DEDUPED
+from assets.raw.asset import STAGE as RAW
+from assets.sharded.asset import STAGE as SHARDED
+from assets.sharded.asset import plan_sharded, run_passes, write_shard
 from assets.sharded.flat_row_files import open_shard
 from assets.stages import STAGES
 from assets.text.marks import id_marks

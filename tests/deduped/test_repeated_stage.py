@@ -9,7 +9,8 @@ import pytest
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 
 from assets.deduped import repeated_asset
-from assets.deduped.repeated_asset import configs_of, plan_repeated
+from assets.deduped.repeated_asset import plan_repeated
+from assets.deduped.repeats.repeated_lines import configs_of
 from resources.run_reports import read_report
 from resources.store.store import StoreError
 

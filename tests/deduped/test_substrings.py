@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
+from assets.deduped.deduped_records import SubstringsNumbers
 from assets.deduped.repeats.substring_runs import (
     candidate_runs,
     distinct_runs,
@@ -21,7 +22,6 @@ from assets.deduped.repeats.substring_runs import (
     shared_runs,
 )
 from assets.deduped.repeats.substrings import (
-    SubstringsNumbers,
     cut_spans,
     cut_text,
     longest_spans,

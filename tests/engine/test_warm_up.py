@@ -10,15 +10,15 @@ import pytest
 from builders import open_corpus, write_corpus
 
 from assets.deduped.dedup_warm_up import dedup_warm_ups
-from assets.filtered.asset import FILTERED
+from assets.filtered.asset import STAGE as FILTERED
 from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_warm_up import filter_warm_ups
 from assets.filtered.rules.rules import rules_for
 from assets.filtered.score_counts import PROVIDERS
 from assets.filtered.scores import counts_behind, scores_of
-from assets.mixed.asset import MIXED
+from assets.mixed.asset import STAGE as MIXED
 from assets.stages import STAGES
-from assets.tokenized.tokenizer_asset import TOKENIZER
+from assets.tokenized.tokenizer_asset import STAGE as TOKENIZER
 from pipeline_defs import compile_kernels
 from resources.settings.dedup import DedupConfig
 from resources.settings.filtering.filters import FilterConfig

@@ -11,7 +11,7 @@ import pytest
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 
 from assets.filtered.classifier.classifier import score_quality
-from assets.filtered.classifier_asset import load_classifier
+from assets.filtered.classifier.classifier_files import load_classifier
 from resources.run_reports import read_report
 from resources.settings.pipeline import SettingsError
 from resources.store.store import StoreError

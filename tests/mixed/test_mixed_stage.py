@@ -13,7 +13,7 @@ from loader_corpus import every_sample
 from polars.testing import assert_frame_equal
 from sharded_corpus import ABOUT, WEIGHTED, change, corpus_with, shard, write_sharded
 
-from assets.mixed.asset import MIXED
+from assets.mixed.asset import STAGE as MIXED
 from assets.mixed.phase_shard_files import read_samples
 from assets.sharded.shard_files import files_of
 from corpus_loader.mixture import parse_mixture

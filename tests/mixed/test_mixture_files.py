@@ -25,7 +25,7 @@ from assets.mixed.phase_source_files import (
     source_rows,
 )
 from assets.mixed.phase_start import own_start
-from assets.sharded.asset import SHARDED
+from assets.sharded.asset import STAGE as SHARDED
 from corpus_loader.mixture import FlatFile, check_version, mixture_json, parse_mixture
 from corpus_loader.places.errors import CorpusError
 from resources.settings.phases import PhaseConfig

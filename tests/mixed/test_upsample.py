@@ -13,8 +13,9 @@ from builders import Build, deduped, open_corpus, write_corpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.bucketed.asset import BUCKETED, layout_of
-from assets.mixed.asset import MIXED
+from assets.bucketed.asset import STAGE as BUCKETED
+from assets.bucketed.bucketed_records import layout_of
+from assets.mixed.asset import STAGE as MIXED
 from assets.mixed.budgets import ClassTokens
 from assets.mixed.plan import PhasePlan, plan_phase
 from assets.mixed.samples import SourceRows

@@ -15,7 +15,7 @@ from builders import deduped, open_corpus, play, records, write_corpus
 from chat_corpus import write_chat_corpus
 from every_stage import build as build_stages
 
-from assets.mixed.asset import MIXED
+from assets.mixed.asset import STAGE as MIXED
 from assets.stages import used_stages
 from corpus_loader import CorpusLoader, LoaderOptions
 from pipeline_defs.commands.main import main

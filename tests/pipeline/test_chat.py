@@ -17,7 +17,7 @@ from chat_corpus import answers, openai, write_chat_corpus
 from command_line import start
 from tokenizers import Tokenizer
 
-from assets.sharded.asset import SHARDED
+from assets.sharded.asset import STAGE as SHARDED
 from assets.tokenized.chat.chat_template import CHATML
 from corpus_loader import CorpusLoader, LoaderOptions
 from corpus_loader.mixture import MASK_SUFFIX

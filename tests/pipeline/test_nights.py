@@ -7,7 +7,7 @@ import pytest
 import yaml
 from builders import Build, hashes, open_corpus, sentence, write_jsonl
 
-from assets.sharded.asset import SHARDED
+from assets.sharded.asset import STAGE as SHARDED
 from corpus_loader import CorpusLoader, LoaderOptions
 from pipeline_defs.commands.main import main
 from resources.run_reports import read_report

@@ -23,7 +23,7 @@ from planted_documents import (
 )
 from tokenizers import Tokenizer
 
-from assets.raw.asset import RAW
+from assets.raw.asset import STAGE as RAW
 from assets.sharded.asset import plan_sharded
 from assets.stages import used_stages
 from pipeline_defs.commands.main import main

@@ -14,7 +14,7 @@ import pytest
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 from every_stage import build as build_stages
 
-from assets.raw.asset import RAW
+from assets.raw.asset import STAGE as RAW
 from pipeline_defs.commands.main import main
 from resources.dagster_home import tables_folder, write_record
 from resources.materialize.excerpts import as_excerpt

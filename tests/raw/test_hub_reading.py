@@ -23,7 +23,7 @@ from assets.raw.places import range_files
 from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.open_input import open_input
-from assets.raw.raw_records import RawRecords
+from assets.raw.raw_records import RAW
 from resources.settings.sources import Source
 
 ENGINE = {"steps": "in_process", "kind": "in_process", "workers": 1}
@@ -85,7 +85,7 @@ def documents(corpus: Any) -> pl.DataFrame:
 
 
 def commits(corpus: Any) -> dict[str, str]:
-    return corpus.store.newest(RawRecords, "prose").provenance.commits
+    return corpus.store.newest(RAW, "prose").provenance.commits
 
 
 def built(build: Build, config: Path) -> Any:

@@ -11,7 +11,7 @@ import yaml
 from builders import open_corpus, sentence, write_jsonl
 from every_stage import run_stage
 
-from assets.raw.asset import RAW
+from assets.raw.asset import STAGE as RAW
 from assets.raw.shrink_files import ACCEPT_SHRINK
 from resources.accepted_shrinks import ANY_STATE, FOLDER, AcceptedShrink, record_consent
 from resources.store.store import StoreError

@@ -21,7 +21,7 @@ from assets.raw.file_groups import group_files
 from assets.raw.places import known_borders
 from assets.raw.places.file_digests import ChangedFileError, check_unchanged, digest_file
 from assets.raw.places.observed_inputs import REHASH, known_files
-from assets.raw.raw_records import RawInputs
+from assets.raw.raw_inputs import RawInputs
 from assets.raw.readers.input_file import InputFile, InputFormat
 from resources.store.disk import BLOCK_BYTES
 from resources.tasks import Task

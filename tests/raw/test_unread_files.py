@@ -14,10 +14,10 @@ from builders import Build, open_corpus, write_corpus
 from every_stage import run_stage
 from input_files import jsonl, zst
 
-from assets.raw.asset import RAW, warn_of_unread
+from assets.raw.asset import STAGE as RAW
+from assets.raw.asset import warn_of_unread
 from assets.raw.patch import Patch, shown_digest
 from assets.raw.places.patch_files import add_patches
-from assets.raw.raw_records import RawRecords
 from pipeline_defs.commands.main import main
 
 SENTENCE = "9 of 10 files that `where` matches are not read: input/mixed/f0.pdf (no reader for its"
@@ -102,7 +102,7 @@ def test_members_that_no_reader_takes_are_named_and_counted_by_archive(tmp_path:
 
     run_stage(corpus, RAW)
 
-    manifest = corpus.store.newest(RawRecords, "notes")
+    manifest = corpus.store.newest(RAW, "notes")
     [line] = warn_of_unread(corpus, manifest).warnings
     assert line.startswith(
         "notes: 9 members of archives are not read: input/notes/z.zip: 0.rst (other_member), "
@@ -140,7 +140,7 @@ def test_a_patch_follows_its_record_and_one_that_cannot_is_named(tmp_path: Path)
 
     def build() -> tuple[bool, list[str]]:
         run_stage(corpus, RAW)
-        manifest = corpus.store.newest(RawRecords, "prose")
+        manifest = corpus.store.newest(RAW, "prose")
         paths = [corpus.store.file_of(manifest, part.file("documents")) for part in manifest.parts]
         texts = pl.concat([pl.read_parquet(each.checked()) for each in paths])["text"]
         return "mended" in texts.to_list(), warn_of_unread(corpus, manifest).warnings

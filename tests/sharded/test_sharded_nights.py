@@ -15,10 +15,11 @@ from bucketed_corpus import LENGTH, build, planned, publish_bucketed, sequences
 from builders import hashes
 from s3_server import s3_bucket
 
-from assets.sharded.asset import SHARDED
+from assets.sharded.asset import STAGE as SHARDED
 from assets.sharded.exported_ledger_files import export_ledger
 from assets.sharded.generation_files import Ledger, PublishedLedger, read_ledger
-from assets.sharded.shard_files import RemovedRows, SourceNumbers
+from assets.sharded.shard_files import RemovedRows
+from assets.sharded.sharded_records import SourceNumbers
 from corpus_loader.flat import MappedFile, read_index, read_spans
 from corpus_loader.places.objects import Objects
 from resources.store.records import Manifest, PartRecord, numbers_of

@@ -18,7 +18,8 @@ from bucketed_corpus import LENGTH, PACKED, build, planned, publish_bucketed, se
 from builders import hashes, open_corpus, write_corpus
 
 from assets.sharded import scatter_files
-from assets.sharded.asset import SHARDED, plan_sharded, run_passes, write_shard
+from assets.sharded.asset import STAGE as SHARDED
+from assets.sharded.asset import plan_sharded, run_passes, write_shard
 from assets.sharded.scatter_files import read_pile, scatter_part, scatter_paths
 from assets.sharded.shuffle_files import prepare, scatter_tasks
 from resources.engine.cost import Cost

@@ -119,7 +119,7 @@ def publish_tokenizer(corpus: Any, stage: Stage[Any, Any]) -> Manifest:
 def test_no_sequence_of_added_and_removed_documents_changes_it(
     tmp_path_factory: pytest.TempPathFactory, states: list[Contents]
 ) -> None:
-    from assets.tokenized.tokenizer_asset import TOKENIZER
+    from assets.tokenized.tokenizer_asset import STAGE as TOKENIZER
 
     folder: Path = tmp_path_factory.mktemp("corpus")
     corpus = open_corpus(write_corpus(folder))

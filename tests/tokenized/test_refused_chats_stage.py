@@ -11,9 +11,10 @@ from builders import open_corpus
 from chat_corpus import TOKENS, write_chat_corpus
 from every_stage import run_stage
 
-from assets.bucketed.asset import BUCKETED
+from assets.bucketed.asset import STAGE as BUCKETED
 from assets.stages import STAGES
-from assets.tokenized.asset import TOKENIZED, usable_tokenized
+from assets.tokenized.asset import STAGE as TOKENIZED
+from assets.tokenized.refused_chat_files import usable_tokenized
 from resources.store.store import StoreError
 
 PICKY = (

@@ -15,7 +15,7 @@ from assets.tokenized.report import (
     totals,
     vocabulary_numbers,
 )
-from assets.tokenized.token_facts import LanguageCounts, TokenizedNumbers
+from assets.tokenized.tokenized_records import LanguageCounts, TokenizedNumbers
 from resources.store.records import as_json_object
 
 COUNTS = LanguageCounts(

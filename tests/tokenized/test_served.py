@@ -14,8 +14,8 @@ from small_tokenizer import changed, trained
 from assets.tokenized.encode_documents import TokenFormat, count_ids
 from assets.tokenized.encoders import ReferenceEncoder, make_encoders
 from assets.tokenized.served import served_texts, sum_served, warn_of_fit
-from assets.tokenized.token_facts import LanguageCounts, ServedText
 from assets.tokenized.token_kinds import BYTE_TOKEN, UNKNOWN_TOKEN, count_kinds, token_kinds
+from assets.tokenized.tokenized_records import LanguageCounts, ServedText
 
 
 def served(

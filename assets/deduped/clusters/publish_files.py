@@ -11,15 +11,13 @@ from assets.deduped.clusters.candidate_files import PartMembers, SignedFiles
 from assets.deduped.clusters.cluster_files import DecidedPart, known_rows, rows_of_part
 from assets.deduped.clusters.duplicates import IS_REMOVED
 from assets.deduped.clusters.report import largest_clusters, summarize_clusters
-from assets.deduped.index.ledger import PartKey
+from assets.deduped.deduped_records import DUPLICATES, DuplicatesNumbers
 from assets.report.histograms import Summary
 from resources.content_task import task_by_content
 from resources.passes import PassFiles
 from resources.store.published import PublishedFile
 from resources.store.records import FileRecord, PartRecord, Stats, fingerprint_of, to_json
 from resources.tasks import Task
-
-CODE_VERSION = "4"
 
 
 @dataclass(frozen=True)
@@ -47,22 +45,6 @@ class StateInputs:
     names: dict[str, PublishedName]
 
 
-class DuplicatesNumbers(msgspec.Struct, frozen=True):
-    """The filtered part of a part of clusters, and a digest of its removed doc_ids.
-
-    Empty for the part `STATE`, and for the total of a manifest.
-    """
-
-    source: str = ""
-    part: str = ""
-    removed_ids: str = ""
-
-    @property
-    def key(self) -> PartKey:
-        """Source and name of the filtered part."""
-        return self.source, self.part
-
-
 class PartSummary(msgspec.Struct, frozen=True):
     """Summary file of a part: counts that add up, and its largest clusters."""
 
@@ -84,7 +66,7 @@ def publish_clusters(
     task: Task[PublishInputs], part: SignedFiles, clusters: pl.DataFrame
 ) -> PartRecord:
     """Publish the clusters of one signed part; one that has not changed is not written again."""
-    own = task_by_content(task, CODE_VERSION, part.entry.fingerprint, [clusters])
+    own = task_by_content(task, DUPLICATES.code_version, part.entry.fingerprint, [clusters])
     if published := own.published():
         return published[0]
     removed = clusters.filter(IS_REMOVED)["doc_id"]

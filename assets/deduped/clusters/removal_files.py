@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from assets.deduped.clusters.duplicates import drop_duplicates
-from assets.deduped.duplicates_asset import DUPLICATES, ClustersManifest, cluster_parts
-from assets.deduped.signatures_asset import SIGNATURES, signed_documents, signed_sources
+from assets.deduped.deduped_records import DUPLICATES, SIGNATURES, ClustersManifest, cluster_parts
+from assets.deduped.signed_files import clustered_documents, signed_sources
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, required_file
+from resources.store.records import required_file
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL
 
@@ -60,12 +59,6 @@ def removals_by_part(corpus: Corpus, source: str) -> dict[str, Removals]:
             identity=(numbers.removed_ids, hits_sha256, str(is_rejecting)),
         )
     return removals
-
-
-def clustered_documents(corpus: Corpus, source: str) -> Manifest[Any, Any]:
-    """Return the filtered documents of a source that the duplicates are of."""
-    again = "signatures", "band_index", "duplicates"
-    return signed_documents(corpus, corpus.store.newest(SIGNATURES, source), again)
 
 
 def check_up_to_date(corpus: Corpus, source: str, clusters: ClustersManifest) -> None:

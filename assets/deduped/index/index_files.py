@@ -9,11 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assets.deduped.index.band_index import Entries, Words, live_pairs, overlapping, slice_of_prefix
+from assets.deduped.index.ledger import Order, read_order
 from assets.deduped.index.row_ids import parts_of, row_ids_of, slice_of_part
+from resources.corpus import Corpus
+from resources.settings.named_files import read_named_file
 from resources.store.mapped_files import map_array
 from resources.store.published import PublishedArray, PublishedFile
 
 Files = list[tuple[PublishedFile, int]]  # a segment's files by prefix, and their rows
+MOST_LEDGER_BYTES = 256 << 20  # a part takes 80 to 120 bytes
 SegmentFiles = tuple[int, Files]  # prefix bits of a segment, and its files of one kind
 
 
@@ -128,3 +132,11 @@ def entry_arrays(file: PublishedFile, rows: int) -> tuple[PublishedArray, Publis
 def read_pairs(file: PublishedFile, rows: int) -> NDArray[np.uint64]:
     """Map a file of pairs into memory, uint64 [rows, 2]."""
     return map_array(file.checked(), np.uint64, (rows, 2))
+
+
+def read_ledger(corpus: Corpus) -> Order:
+    """Read the ingest order of the exported ledger that `dedup.ledger` names, if it names one."""
+    name = corpus.settings.dedup.ledger
+    if name is None:
+        return {}
+    return read_order(name, read_named_file(corpus.config.parent / name, MOST_LEDGER_BYTES))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from assets.deduped.deduped_records import BandIndexNumbers
 from assets.deduped.index.band_index import (
     Entries,
     candidate_pairs,
@@ -34,12 +34,6 @@ from resources.store.records import PartRecord, Stats
 from resources.tasks import Task
 
 UNPAIRED = "refs"  # kind of the file with the rows that lost the row that they were paired with
-
-
-class BandIndexNumbers(msgspec.Struct, frozen=True):
-    """Number of candidate pairs."""
-
-    pairs: int = 0
 
 
 @dataclass(frozen=True)

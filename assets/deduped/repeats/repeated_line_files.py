@@ -14,6 +14,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from assets.deduped.clusters.removal_files import Removals, remaining
+from assets.deduped.deduped_records import RepeatedNumbers
 from assets.deduped.repeats.repeated_lines import (
     Unit,
     add_counts,
@@ -77,15 +78,6 @@ class SelectNumbers(msgspec.Struct, frozen=True):
     """Digest of the selected hashes of each part."""
 
     digests: list[str]
-
-
-class RepeatedNumbers(msgspec.Struct, frozen=True):
-    """Numbers of repeated texts, and of their characters in all documents, by unit."""
-
-    repeated_lines: int | msgspec.UnsetType = msgspec.UNSET
-    repeated_lines_chars: int | msgspec.UnsetType = msgspec.UNSET
-    repeated_paragraphs: int | msgspec.UnsetType = msgspec.UNSET
-    repeated_paragraphs_chars: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def count_part(task: Task[PartInputs]) -> list[PartRecord]:

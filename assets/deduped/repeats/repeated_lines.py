@@ -11,7 +11,7 @@ line that is common for a good reason (`import os`, a refrain) is cut as well: `
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from assets.text.buffers import blocks, text_buffers, texts_in
 from assets.text.table_rows import replace_rows
 from resources.materialize.excerpts import as_excerpt
+from resources.settings.dedup import DedupConfig
 from resources.settings.repeats import RepeatedLinesConfig
 
 Unit = Literal["lines", "paragraphs"]
@@ -226,3 +227,20 @@ def _sum(tables: list[pl.DataFrame]) -> pl.DataFrame:
     table = pl.concat(tables)
     keys = [name for name in table.columns if name != "count"]
     return table.group_by(keys).agg(pl.col("count").sum().cast(pl.UInt32)).sort(keys)
+
+
+def configs_of(dedup: DedupConfig) -> dict[str, Any]:
+    """Return the config of a manifest: all that the lists depend on; {} if not configured."""
+    return {
+        unit: config.model_dump(mode="json", exclude={"min_kept_share"})  # that is for cutting
+        for unit, config in units_of(dedup).items()
+    }
+
+
+def units_of(dedup: DedupConfig) -> dict[Unit, RepeatedLinesConfig]:
+    """Return the config of each unit that is cut."""
+    both: dict[Unit, RepeatedLinesConfig | None] = {
+        "lines": dedup.lines,
+        "paragraphs": dedup.paragraphs,
+    }
+    return {unit: config for unit, config in both.items() if config is not None}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from assets.deduped.clusters.removal_files import Removals, remaining
+from assets.deduped.deduped_records import SubstringsNumbers
 from assets.deduped.repeats.substring_runs import (
     candidate_runs,
     distinct_runs,
@@ -19,7 +20,7 @@ from assets.deduped.repeats.substring_runs import (
     shared_picks,
     shared_runs,
 )
-from assets.deduped.repeats.substrings import SubstringsNumbers, longest_spans
+from assets.deduped.repeats.substrings import longest_spans
 from assets.deduped.repeats.table_files import rows_of_part, tables_with_prefix
 from assets.text.table_rows import count_bytes
 from resources.passes import PassFiles

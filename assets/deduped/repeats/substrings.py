@@ -5,10 +5,12 @@ last word; punctuation around it stays.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 import polars as pl
 
+from assets.deduped.deduped_records import SubstringsNumbers
 from assets.deduped.repeats.repeated_lines import CHANGE_SCHEMA
 from assets.text.table_rows import replace_rows
 from resources.materialize.excerpts import as_excerpt
@@ -16,18 +18,7 @@ from resources.settings.repeats import SubstringsConfig
 
 NUM_LONGEST = 10
 EXCERPT_CHARS = 200
-
-
-class SubstringsNumbers(msgspec.Struct, frozen=True):
-    """Spans of one filtered part and a digest of them; of several parts only the counts."""
-
-    source: str = ""
-    part: str = ""
-    spans_id: str = ""
-    spans: int = 0
-    span_words: int = 0
-    span_bytes: int = 0
-    cut_documents: int = 0
+FINDING = {"min_words", "within", "keep_first"}  # what spans depend on; the rest is for cutting
 
 
 class LongestSpan(msgspec.Struct, frozen=True):
@@ -132,3 +123,8 @@ def substrings_markdown(
         begins = as_excerpt(first.excerpt)
         lines.append(f"| {num_words:,} | {times:,} | {first.doc_id} | {begins} |")
     return "\n".join(lines)
+
+
+def finding(config: SubstringsConfig | None) -> dict[str, Any]:
+    """Return the config of a manifest: all that spans depend on; {} if not configured."""
+    return {} if config is None else config.model_dump(mode="json", include=FINDING)

@@ -46,17 +46,6 @@ DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
     "license": pl.String(),
     "meta": pl.String(),
 }
-DOCUMENT_COLUMNS = {
-    "doc_id": "128-bit hash of source, input file and position; the same in every run",
-    "text": "the document",
-    "source": "name of the source in pipeline.yaml",
-    "origin": "input file, and the record's position in it, from 0",
-    "id": "the record's own id, if it has one",
-    "url": "address of the page",
-    "lang": "language as declared, or else as detected by `filtered`",
-    "license": "licence of the record, or of the source",
-    "meta": "all other fields of the record, as JSON",
-}
 QUARANTINE_SCHEMA: dict[str, pl.DataType] = {
     "source": pl.String(),
     "file": pl.String(),

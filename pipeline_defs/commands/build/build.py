@@ -18,12 +18,13 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from assets.mixed.asset import MIXED
+from assets.mixed.mixed_records import MIXED
 from assets.raw.places.observed_inputs import REHASH
 from assets.raw.shrink_files import ACCEPT_SHRINK
-from assets.sharded.asset import SHARDED
-from assets.stages import BY_NAME, used_stages
-from assets.tokenized.tokenizer_asset import TOKENIZER, kept_manifest
+from assets.sharded.sharded_records import SHARDED
+from assets.stages import BY_NAME, ancestors, used_stages
+from assets.tokenized.tokenized_records import TOKENIZER
+from assets.tokenized.tokenizer_asset import kept_manifest
 from pipeline_defs.commands.build.failed_sources import failed_sources_only
 from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.early_digests import early_digests
@@ -35,7 +36,7 @@ from pipeline_defs.warm_server import warm_server
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError, unknown_name
-from resources.stage import Stage, ancestors
+from resources.stage import Stage
 
 
 def build(
@@ -76,11 +77,12 @@ def build(
     if dry_run:
         from pipeline_defs.commands.build.dry_run import print_forecast
 
-        return print_forecast(corpus, source, last if to or not source else SHARDED, json=json)
+        target = last if to or not source else SHARDED
+        return print_forecast(corpus, source, target.name, json=json)
     prepare_home()
     corpus.store.root.mkdir(parents=True, exist_ok=True)
     is_first = is_first_run(corpus, (last.name,))
-    built = {stage.name for stage in (last, *ancestors(last))}
+    built = {last.name, *ancestors(last)}
     stages = [stage for name, stage in used.items() if name in built]
     with ExitStack() as held:
         if not is_first and not rehash:

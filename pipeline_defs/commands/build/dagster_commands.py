@@ -12,13 +12,14 @@ from typing import Any
 import dagster as dg
 from dagster._cli import ENV_PREFIX, create_dagster_cli
 
-from assets.mixed.asset import MIXED
-from assets.raw.asset import RAW
-from assets.sharded.asset import SHARDED
-from assets.stages import used_stages
+from assets.mixed.mixed_records import MIXED
+from assets.raw.raw_records import RAW
+from assets.sharded.sharded_records import SHARDED
+from assets.stages import BY_NAME, ancestors, used_stages
 from pipeline_defs.interruption import STOPPED
 from resources.corpus import Corpus
-from resources.stage import Stage, ancestors
+from resources.stage import Stage
+from resources.store.records import StageRecords
 
 MODULE = ("-m", "pipeline_defs.definitions")
 Command = tuple[str, ...]
@@ -55,18 +56,18 @@ def raw_commands(corpus: Corpus, sources: Sequence[str], flag: str) -> Iterator[
 
 def shared_stage(stage: Stage[Any, Any], corpus: Corpus) -> Stage[Any, Any] | None:
     """Return the last stage that reads every source before a stage, None if there is none."""
-    upstream = {earlier.name for earlier in ancestors(stage)}
+    upstream = ancestors(stage)
     shared = [
         earlier
         for earlier in used_stages(corpus.settings).values()
         if earlier.name in upstream
         and earlier.partitions == "none"
-        and any(source.partitions == "source" for source in ancestors(earlier))
+        and any(BY_NAME[name].partitions == "source" for name in ancestors(earlier))
     ]
     return shared[-1] if shared else None
 
 
-def materialize(stage: Stage[Any, Any], *partitions: str) -> Command:
+def materialize(stage: StageRecords[Any, Any], *partitions: str) -> Command:
     """Return the command for a stage and all stages that it reads."""
     return ("asset", "materialize", *MODULE, "--select", f"*{stage.name}", *partitions)
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 from rich import box
 
-from assets.stages import used_stages
+from assets.stages import ancestors, used_stages
 from pipeline_defs.commands.terminal.output import ONE_LINE, new_table, print_json, table_console
 from pipeline_defs.forecast.forecast import Forecast, forecast, totals
 from resources.corpus import Corpus
-from resources.stage import Stage, ancestors
 
 STEP_SECONDS = 0.4  # a step with nothing to compute (docs/architecture.md)
 MOST_REASONS = 4  # shown of one partition of a stage
@@ -57,12 +55,10 @@ class Expected(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def print_forecast(
-    corpus: Corpus, sources: Sequence[str], last: Stage[Any, Any], *, json: bool
-) -> int:
+def print_forecast(corpus: Corpus, sources: Sequence[str], last: str, *, json: bool) -> int:
     """Print what a run up to a stage would do, of all sources or some; the exit code is 0."""
     used = used_stages(corpus.settings)
-    wanted = {stage.name for stage in (last, *ancestors(last)) if stage.name in used}
+    wanted = used.keys() & {last, *ancestors(used[last])}
     others = set(corpus.settings.source_names()) - set(sources) if sources else set()
     forecasts = [
         each for each in forecast(corpus) if each.stage in wanted and each.partition not in others

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from assets.stages import used_stages
+from assets.stages import BY_NAME, used_stages
 from pipeline_defs.commands.terminal.options import Json
 from pipeline_defs.commands.terminal.output import ONE_LINE, print_json
 from pipeline_defs.forecast.forecast import NEW, Forecast, forecast
@@ -125,7 +125,7 @@ def ingredients(
         "config": fingerprint_of(manifest.config)[:SHORT],
     }
     found |= {key: str(value) for key, value in inputs_of(manifest.provenance, stage).items()}
-    for earlier in stage.after:
+    for earlier in (BY_NAME[name] for name in stage.after):
         then = manifest.provenance.get(earlier.name)
         if isinstance(then, str):
             place = GLOBAL if earlier.partitions == "none" else manifest.partition

@@ -12,7 +12,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from assets.filtered.quality_scale_asset import QUALITY_SCALE, RENEW, has_percentile
+from assets.filtered.filtered_records import QUALITY_SCALE
+from assets.filtered.quality_scale_asset import RENEW
 from pipeline_defs.commands.build.build import check_names
 from pipeline_defs.load_corpus import load_corpus
 from resources.dagster_home import prepare_home
@@ -25,7 +26,7 @@ def renew(
     """Measure some scales anew; the exit code is that of the first run that fails."""
     corpus = load_corpus()
     names = corpus.settings.source_names()
-    ranked = [name for name in names if has_percentile(corpus.settings.filters_for(name))]
+    ranked = [name for name in names if corpus.settings.filters_for(name).has_percentile]
     check_names(corpus, sources, None)
     if not ranked or not set(sources) <= set(ranked):
         raise UsageError(

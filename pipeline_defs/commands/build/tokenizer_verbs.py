@@ -15,10 +15,9 @@ from msgspec import UNSET
 from assets.tokenized.kept_tokenizer import encoded_again
 from assets.tokenized.sample_files import sources_as_then
 from assets.tokenized.served import sum_fits
-from assets.tokenized.token_facts import ServedText, TokenizerNumbers
+from assets.tokenized.tokenized_records import TOKENIZER, ServedText, TokenizerNumbers
 from assets.tokenized.tokenizer_asset import (
     RETRAIN,
-    TOKENIZER,
     TokenizerManifest,
     draw_sample,
     encoded_sources,

@@ -22,19 +22,13 @@ from pathlib import Path
 
 import xxhash
 
-from assets.mixed.asset import MIXED
+from assets.mixed.mixed_records import MIXED
 from assets.mixed.mixture_files import mixture_files, read_mixture
 from assets.raw.places.patch_files import patch_paths, read_patch_file
 from assets.sharded.shard_files import MANIFEST_NAME
 from resources.store.medium import medium_of
 from resources.store.named_states import read_holds, read_tags
-from resources.store.records import (
-    FileRecord,
-    Manifest,
-    PartRecord,
-    add_stats,
-    fingerprint_of,
-)
+from resources.store.records import FileRecord, Manifest, PartRecord, add_stats, fingerprint_of
 from resources.store.scratch import place_of
 from resources.store.store import Partition, Store, StoreError, is_written, part_stem
 from resources.takedowns import count_takedowns, read_takedown

@@ -15,9 +15,9 @@ from typing import Any
 
 import dagster as dg
 
-from assets.bucketed.held_out_asset import HELD_OUT
+from assets.bucketed.bucketed_records import HELD_OUT
 from assets.stages import BY_NAME, STAGES, used_stages
-from assets.tokenized.tokenizer_asset import TOKENIZER
+from assets.tokenized.tokenized_records import TOKENIZER
 from pipeline_defs.commands.life.faults import record_path
 from pipeline_defs.commands.life.make_again import materialize, moved_aside
 from pipeline_defs.commands.life.rebuild_checks import (
@@ -93,7 +93,7 @@ def parts_made_of(corpus: Corpus, partition: Partition, suspects: Set[Path]) -> 
     named = set[Path]().union(*files.values())
     unnamed = [
         place_below(earlier, partition)
-        for earlier in stage.after
+        for earlier in (BY_NAME[name] for name in stage.after)
         if not any(is_of(corpus, path, earlier.name) for path in named)
     ]
     touched = {name for name, of_task in files.items() if of_task & suspects}

@@ -18,19 +18,14 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.markup import escape
 
-from assets.mixed.asset import MIXED
-from assets.sharded.asset import SHARDED
+from assets.mixed.mixed_records import MIXED
 from assets.sharded.drawn_files import drawn_places
+from assets.sharded.sharded_records import SHARDED
 from corpus_loader.places.files import TAGS
 from pipeline_defs.commands.life.removed_sources import removed_sources, unbuilt_sources
 from pipeline_defs.commands.life.state_chain import SOURCE_STAGES
 from pipeline_defs.commands.terminal.options import Json, Positive
-from pipeline_defs.commands.terminal.output import (
-    ONE_LINE,
-    new_table,
-    print_json,
-    table_console,
-)
+from pipeline_defs.commands.terminal.output import ONE_LINE, new_table, print_json, table_console
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import dagster as dg
 
-from assets.raw.asset import RAW
 from assets.raw.places.observed_inputs import NO_NEW_ENTRIES
+from assets.raw.raw_records import RAW
 from assets.stages import used_stages
 from pipeline_defs.commands.life.rebuild_checks import NotRebuilt, OtherPlan, check_plan, planned
 from pipeline_defs.lost_runs import ENDS, step_faults

@@ -10,7 +10,7 @@ import polars as pl
 from cyclopts import Parameter
 from rich.text import Text
 
-from assets.raw.raw_records import RawRecords
+from assets.raw.raw_records import RAW
 from pipeline_defs.commands.life.quarantined import OnlyFile, read_quarantine
 from pipeline_defs.commands.terminal.options import Json
 from pipeline_defs.commands.terminal.output import ONE_LINE, new_table, print_json, table_console
@@ -31,7 +31,7 @@ def list_quarantine(
     built = [
         name
         for name in corpus.settings.source_names()
-        if corpus.store.newest_or_none(RawRecords, name) is not None
+        if corpus.store.newest_or_none(RAW, name) is not None
     ]
     names = [source] if source else built
     counts = pl.concat([count_kinds(read_quarantine(corpus, name, file)) for name in names])

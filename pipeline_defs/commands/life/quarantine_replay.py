@@ -20,7 +20,7 @@ from rich.console import Console
 from assets.raw.patch import Patch, shown_digest
 from assets.raw.places.patch_files import add_patches, read_patches
 from assets.raw.positions import position_row
-from assets.raw.raw_records import RawRecords
+from assets.raw.raw_records import RAW
 from assets.raw.taken_down_files import wanted_by
 from assets.raw.taken_down_patch_files import without_record
 from pipeline_defs.commands.life.quarantined import OnlyFile, SourceName, read_quarantine
@@ -140,7 +140,7 @@ def read_again(corpus: Corpus, source: str) -> str:
     prepare_home()
     with dg.DagsterInstance.get() as instance:
         try:
-            materialize(corpus, corpus.store.partition(RawRecords.name, source), instance)
+            materialize(corpus, corpus.store.partition(RAW.name, source), instance)
         except NotRebuilt as error:
             return str(error)
     return ""
@@ -148,7 +148,7 @@ def read_again(corpus: Corpus, source: str) -> str:
 
 def documents_of(corpus: Corpus, source: str) -> int:
     """Return the number of a source's documents."""
-    return corpus.store.newest(RawRecords, source).stats.rows_kept
+    return corpus.store.newest(RAW, source).stats.rows_kept
 
 
 def report(before: pl.DataFrame, after: pl.DataFrame) -> list[str]:

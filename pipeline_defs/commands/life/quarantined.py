@@ -7,7 +7,7 @@ from typing import Annotated
 import polars as pl
 from cyclopts import Parameter
 
-from assets.raw.raw_records import RawRecords
+from assets.raw.raw_records import RAW
 from assets.raw.readers.documents import no_quarantine
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
@@ -26,7 +26,7 @@ def read_quarantine(corpus: Corpus, source: str, file: str | None = None) -> pl.
     names = corpus.settings.source_names()
     if source not in names:
         raise UsageError(unknown_name("source", source, names))
-    manifest = corpus.store.newest(RawRecords, source)
+    manifest = corpus.store.newest(RAW, source)
     tables = [
         pl.read_parquet(corpus.store.file_of(manifest, found).checked())
         for part in manifest.parts

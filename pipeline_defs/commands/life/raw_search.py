@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import polars as pl
 
-from assets.raw.raw_records import RawRecords
+from assets.raw.raw_records import RAW
 from assets.raw.taken_down_files import (
     Wanted,
     is_copy,
@@ -60,7 +60,7 @@ def raw_parts(corpus: Corpus) -> list[RawPart]:
     return [
         part
         for folder in corpus.store.partitions()
-        if folder.stage == RawRecords.name
+        if folder.stage == RAW.name
         for name in folder.medium.names(folder.records)
         for record in [folder.read_record(name)]
         if record is not None and folder.find_part(record.name, record.fingerprint)

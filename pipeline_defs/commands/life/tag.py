@@ -11,7 +11,7 @@ import msgspec
 from cyclopts import Parameter
 
 from assets.mixed.kept_shard_files import forbidden_shards
-from assets.sharded.asset import SHARDED
+from assets.sharded.sharded_records import SHARDED
 from corpus_loader.places.files import is_tag_name
 from pipeline_defs.commands.terminal.options import Json
 from pipeline_defs.commands.terminal.output import print_json

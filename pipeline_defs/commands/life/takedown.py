@@ -18,7 +18,7 @@ import polars as pl
 from cyclopts import App, Group, Parameter
 from msgspec import UNSET
 
-from assets.raw.raw_records import RawRecords
+from assets.raw.raw_records import RAW
 from assets.raw.taken_down_files import wanted_by
 from assets.raw.taken_down_patch_files import forget_patches
 from assets.text.marks import MARK_BYTES
@@ -189,7 +189,7 @@ def named_states_with(store: Store) -> Iterator[str]:
 def raw_manifests(store: Store, tag: Tag) -> Iterator[Manifest]:
     """Yield the `raw` manifests that a tag names."""
     for named in tag.manifests:
-        if named.stage == RawRecords.name:
+        if named.stage == RAW.name:
             yield store.partition(named.stage, named.partition).read_manifest(named.number)
 
 

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from assets.raw.raw_records import RawRecords
+from assets.raw.raw_records import RAW
 from assets.raw.taken_down_files import Wanted, wanted_by
 from assets.raw.taken_down_patch_files import forget_patches, patches_meant
 from assets.sharded.drawn_files import MIXED, places_of
@@ -136,8 +136,7 @@ def accepted_documents(corpus: Corpus, wanted: Wanted) -> Accepted:
     No request means them: they are near copies that nobody asked to remove, or quote too little.
     """
     manifests = (
-        corpus.store.newest_or_none(RawRecords.name, name)
-        for name in corpus.settings.source_names()
+        corpus.store.newest_or_none(RAW.name, name) for name in corpus.settings.source_names()
     )
     stems = {
         (manifest.partition, part_stem(part.name, part.fingerprint))

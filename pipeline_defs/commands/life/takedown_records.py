@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from msgspec import UNSET
 from rich.markup import escape
 
-from assets.raw.raw_records import RawRecords
+from assets.raw.raw_records import RAW
 from assets.raw.taken_down_files import TAKEN_DOWN
 from pipeline_defs.commands.life.takedown_find import names_by_source
 from pipeline_defs.commands.terminal.options import Json, Positive
@@ -153,7 +153,7 @@ def parts_since(store: Store, wanted: Takedown) -> dict[str, tuple[str, ...]]:
     found = (
         (folder.name, task_name(record.name))
         for folder in store.partitions()
-        if folder.stage == RawRecords.name
+        if folder.stage == RAW.name
         for name in folder.medium.names(folder.records)
         for record in [folder.read_record(name)]
         if record is not None and record.stats.rejected.get(TAKEN_DOWN)

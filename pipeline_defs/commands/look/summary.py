@@ -16,22 +16,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from assets.bucketed.asset import BUCKETED
+from assets.bucketed.bucketed_records import BUCKETED
 from assets.bucketed.conversations import CUT, LEFT_OUT
 from assets.bucketed.report import HeldOut, held_out, long_counts
-from assets.filtered.asset import FILTERED
-from assets.mixed.asset import MIXED
-from assets.raw.asset import RAW
+from assets.filtered.filtered_records import FILTERED
+from assets.mixed.mixed_records import MIXED
+from assets.raw.raw_records import RAW
 from assets.raw.unread_files import unread_lines
-from assets.sharded.asset import SHARDED
+from assets.sharded.sharded_records import SHARDED
 from assets.stages import STAGES, used_stages
 from pipeline_defs.commands.terminal.options import Json
-from pipeline_defs.commands.terminal.output import (
-    new_table,
-    percentages,
-    print_json,
-    table_console,
-)
+from pipeline_defs.commands.terminal.output import new_table, percentages, print_json, table_console
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.run_reports import read_report

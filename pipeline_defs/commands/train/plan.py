@@ -22,16 +22,15 @@ import msgspec
 from cyclopts import Parameter
 from msgspec import UNSET
 
-from assets.bucketed.asset import BUCKETED
-from assets.bucketed.leakage_asset import LEAKAGE
-from assets.mixed.asset import MIXED
+from assets.bucketed.bucketed_records import BUCKETED, LEAKAGE
 from assets.mixed.budgets import Budget, MixError
+from assets.mixed.mixed_records import MIXED
 from assets.mixed.mixture_files import read_mixture, realised
 from assets.mixed.phase_input_files import start_of
 from assets.mixed.phase_plan_files import plan_from_shards
 from assets.mixed.plan import PhasePlan, plan_phase
 from assets.mixed.report import Drawn
-from assets.sharded.asset import SHARDED
+from assets.sharded.sharded_records import SHARDED
 from pipeline_defs.commands.terminal.options import Json
 from pipeline_defs.commands.terminal.output import print_json
 from pipeline_defs.commands.train.plan_counts import Available, available_for, bytes_per_token

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from assets.bucketed.asset import BUCKETED
-from assets.deduped.asset import DEDUPED
+from assets.bucketed.bucketed_records import BUCKETED
+from assets.deduped.deduped_records import DEDUPED
 from assets.mixed.budgets import ClassTokens
 from assets.mixed.phase_class_files import classes_of, limits_of
 from assets.mixed.phase_source_files import is_drawn, phase_source
 from assets.mixed.samples import SourceRows
-from assets.sharded.asset import SHARDED
-from assets.tokenized.asset import TOKENIZED
+from assets.sharded.sharded_records import SHARDED
+from assets.tokenized.tokenized_records import TOKENIZED
 from resources.corpus import Corpus
 from resources.settings.buckets import BucketConfig
 from resources.settings.phases import PhaseConfig

@@ -79,6 +79,18 @@ class FilterConfig(BaseModel):
         quality = self.rules.quality
         return self.fasttext is not None and (quality is None or quality.min_score is None)
 
+    @property
+    def has_percentile(self) -> bool:
+        """Whether a rule looks at the percentile of the quality score."""
+        quality = self.rules.quality
+        return quality is not None and quality.min_percentile is not None
+
+    @property
+    def uses_profanity(self) -> bool:
+        """Whether a rule in force looks at profane words."""
+        c4 = self.rules.c4
+        return self.rules.profanity is not None or (c4 is not None and c4.bad_words)
+
     def with_tracking_parameters(self, parameters: tuple[str, ...]) -> Self:
         """Return the filters with these parameters for opt-outs, unless they name their own."""
         rules = self.rules.opt_out

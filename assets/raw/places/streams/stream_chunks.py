@@ -13,7 +13,8 @@ from assets.raw.places.streams.logs import Log, LostEntriesError
 from assets.raw.places.streams.read_entries import entry_record
 from assets.raw.places.streams.stream_ranges import logs_at
 from assets.raw.positions import entry_row, position_row
-from assets.raw.raw_records import EntryRange, StreamPart
+from assets.raw.raw_inputs import StreamPart
+from assets.raw.raw_records import EntryRange
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.input_record import InputRecord
 from resources.settings.sources import Source, identity_of

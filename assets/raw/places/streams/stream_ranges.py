@@ -16,7 +16,8 @@ from assets.raw.places.downloads import filled, variables_of
 from assets.raw.places.streams.kafka_topic import topic_logs
 from assets.raw.places.streams.logs import OPEN, Entry, Log, LogStatus, StreamError
 from assets.raw.places.streams.redis_stream import RedisStream
-from assets.raw.raw_records import Cap, EntryRange, Gap, StreamState
+from assets.raw.raw_inputs import Cap
+from assets.raw.raw_records import EntryRange, Gap, StreamState
 from corpus_loader.places.errors import CorpusError
 from resources.errors import InputError
 from resources.settings.sources import Source, identity_of

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 import pyarrow as pa
 
+from assets.raw.raw_records import DatasetState
 from assets.raw.readers.block_stream import BlockStream
 from assets.raw.readers.decompress import (
     BrokenStream,
@@ -45,14 +46,6 @@ PROTOCOL = "tokenmill"
 WRONG_CONTENT = (*UNREADABLE, OSError, RuntimeError, LookupError, EOFError)
 numbers = count()
 one_at_a_time = Lock()  # the package changes its own modules while it opens a dataset
-
-
-class DatasetState(msgspec.Struct, frozen=True):
-    """State of a dataset of one file, as the package has it: the rows that were read."""
-
-    shard_idx: int
-    shard_example_idx: int
-    type: str
 
 
 class PackagedContent(io.RawIOBase):

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import msgspec
+import polars as pl
+
+from resources.store.records import Manifest, StageRecords
+
+NO_TOKENS = "no_tokens"  # why `tokenized` rejects a document
 
 
 class TokenFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,3 +122,14 @@ class TokenizedNumbers(LanguageCounts, frozen=True):
     round_trip_failed: dict[str, int] = {}
     fill_in_the_middle: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     template_refusals: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+
+
+def token_bytes(tokens: pl.DataType) -> int:
+    """Bytes of one token id in a list column."""
+    return 2 if tokens == pl.List(pl.UInt16) else 4
+
+
+TokenizedManifest = Manifest[TokenizedProvenance, TokenizedNumbers]
+
+TOKENIZED = StageRecords("tokenized", "3", TokenizedProvenance, TokenizedNumbers)
+TOKENIZER = StageRecords("tokenizer", "4", TokenizerProvenance, TokenizerNumbers)
