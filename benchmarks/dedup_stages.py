@@ -11,10 +11,11 @@ import yaml
 
 from resources.corpus import Corpus
 from resources.materialize.materialization import Stage, manifest_of
+from resources.run_tasks import run_tasks
 from resources.settings.pipeline import load_settings
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.store.store import Store
-from resources.tasks import GLOBAL, Outcome, Plan, Task, Work, run_tasks
+from resources.tasks import GLOBAL, Outcome, Plan, Task, Work
 
 Run = Callable[[Corpus, list[Task], Work], list[Outcome]]
 STAGES = ("signatures", "band_index", "duplicates", "deduped")

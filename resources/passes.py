@@ -23,25 +23,13 @@ import xxhash
 
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
+from resources.run_tasks import all_at_once, run_tasks, stops_on_error, with_costs, within_memory
 from resources.store.disk import TEMPORARY_PREFIX, write_temporary
 from resources.store.medium import medium_of
 from resources.store.published import PublishedFile
 from resources.store.records import FileRecord, fingerprint_of, to_line
 from resources.store.store import published_file
-from resources.tasks import (
-    Outcome,
-    PartitionOutcomes,
-    Payload,
-    Task,
-    Work,
-    all_at_once,
-    failed,
-    look_up,
-    run_tasks,
-    stops_on_error,
-    with_costs,
-    within_memory,
-)
+from resources.tasks import Outcome, PartitionOutcomes, Payload, Task, Work, failed, look_up
 
 Earlier = Sequence[Sequence[Outcome]]  # outcomes of one partition: by pass, then in task order
 PlanPass = Callable[[Corpus, list[Task], Earlier], Iterable[Task]]

@@ -22,10 +22,10 @@ from resources.materialize.materialization import (
     publish_partitions,
     wrong_use_is_not_retried,
 )
+from resources.run_tasks import stops_on_error
 from resources.source_faults import SourceFaults
 from resources.stage import Stage, partition_names
 from resources.store.records import Manifest
-from resources.tasks import stops_on_error
 
 PASSAGE = " ".join(f"river{i} and bridge{i}" for i in range(30))
 OWN = [" ".join(f"the {name}{i}" for i in range(100)) for name in ("valley", "meadow", "forest")]

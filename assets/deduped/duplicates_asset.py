@@ -33,11 +33,12 @@ from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.made_under import check_made_under, is_made_by
 from resources.passes import run_passes
+from resources.run_tasks import all_at_once, with_costs
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.records import required_file
 from resources.store.snapshot import Listing
 from resources.store.store import record_name
-from resources.tasks import Outcome, Plan, Task, Work, all_at_once, tasks_of, with_costs
+from resources.tasks import Outcome, Plan, Task, Work, tasks_of
 
 EXCERPT_CHARS = 400
 CLUSTER_COLUMNS = {

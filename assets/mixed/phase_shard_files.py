@@ -31,13 +31,14 @@ from assets.sharded.shard_index_files import ShardsOrigin, publish_index
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, parse_mixture
 from corpus_loader.reader import LoaderOptions, Reader
 from resources.corpus import Corpus
+from resources.run_tasks import map_with_progress
 from resources.store.disk import has_size, hash_file
 from resources.store.loader_files import StoreFiles
 from resources.store.medium import medium_of
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, as_json_object, fingerprint_of
 from resources.store.store import StoreError
-from resources.tasks import Task, map_with_progress
+from resources.tasks import Task
 
 # What decides the bytes of the shards.
 DECIDING = {"seed", "batch_samples", "one_bucket_batches", "window_shards", "target_bytes"}

@@ -21,19 +21,11 @@ from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.progress import current
+from resources.run_tasks import run_partitions, stops_on_error
 from resources.settings.sources import SourceConfig, web_places
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import published_file
-from resources.tasks import (
-    Outcome,
-    PartitionOutcomes,
-    Task,
-    Work,
-    failed,
-    look_up,
-    run_partitions,
-    stops_on_error,
-)
+from resources.tasks import Outcome, PartitionOutcomes, Task, Work, failed, look_up
 
 OVER_SIZE_CAP = "over_size_cap"  # why a document of the part that crosses a cap is left out
 

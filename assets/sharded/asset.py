@@ -20,20 +20,11 @@ from assets.sharded.state_files import IndexInputs, write_index
 from assets.tokenized.tokenized_records import TokenFacts
 from resources.corpus import Corpus
 from resources.reused_array import reused_array
+from resources.run_tasks import all_at_once, run_tasks, stops_on_error
 from resources.settings.shards import ShardConfig
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.records import Manifest, PartRecord
-from resources.tasks import (
-    Outcome,
-    Plan,
-    Task,
-    Work,
-    all_at_once,
-    failed,
-    run_tasks,
-    stops_on_error,
-    tasks_of,
-)
+from resources.tasks import Outcome, Plan, Task, Work, failed, tasks_of
 
 ShardedManifest = Manifest[ShardedProvenance, SourceNumbers]
 

@@ -27,18 +27,15 @@ from assets.sharded.scatter_files import (
 from assets.sharded.shard_files import ShardInputs
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
-from resources.store.store import StoreError
-from resources.tasks import (
-    Outcome,
-    Task,
-    Work,
-    failed,
+from resources.run_tasks import (
     group_by_partition,
     map_with_progress,
     run_tasks,
     stops_on_error,
     with_costs,
 )
+from resources.store.store import StoreError
+from resources.tasks import Outcome, Task, Work, failed
 
 GROUP_BYTES = 8 << 30  # 128 shards of 64 MiB: work for all cores; starting a pool takes 1 s
 

@@ -34,6 +34,7 @@ from resources.materialize.plan_rounds import plan_rounds
 from resources.profiles import Profile
 from resources.progress import shown_progress
 from resources.run_reports import report_of, write_report
+from resources.run_tasks import run_partitions, stopped_by_errors, stops_on_error
 from resources.settings.pipeline import Settings
 from resources.source_faults import (
     CHECK_COMPLETE,
@@ -61,7 +62,7 @@ from resources.store.records import Manifest, add_stats, as_json_object, fingerp
 from resources.store.snapshot import Listing
 from resources.store.store import Partition, StoreError, typed
 from resources.takedown_gate import check_hold
-from resources.tasks import GLOBAL, Outcome, Plan, stopped_by_errors, stops_on_error
+from resources.tasks import GLOBAL, Outcome, Plan
 
 CHECK_CONSERVATION = "row_conservation"
 CHECK_INTEGRITY = "manifest_integrity"
@@ -301,7 +302,7 @@ def partition_outcomes(
     tasks = [task for plan in plans.values() for task in plan.tasks]
     left = dict.fromkeys(plans)
     if tasks:
-        with stopped_by_errors(stage.run(corpus, tasks, stage.work)) as ended:
+        with stopped_by_errors((stage.run or run_partitions)(corpus, tasks, stage.work)) as ended:
             for outcomes in [*ended] if stops_on_error(corpus) else ended:
                 name = outcomes[0].task.partition
                 del left[name]

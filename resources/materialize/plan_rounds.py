@@ -10,11 +10,12 @@ from typing import Any
 from resources.corpus import Corpus
 from resources.engine.system_errors import final_errors_explained
 from resources.progress import current
+from resources.run_tasks import stops_on_error
 from resources.settings.sources import is_elsewhere
 from resources.side_by_side import rounds
 from resources.source_faults import SourceFaults, names_of
 from resources.stage import Stage
-from resources.tasks import Plan, stops_on_error
+from resources.tasks import Plan
 
 logger = logging.getLogger("tokenmill")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from resources.auto_choice import choice_file, keep_measured, measured_choice
+from resources.run_tasks import map_with_progress
 from resources.settings.engine import EngineConfig
-from resources.tasks import map_with_progress
 from tests.engine.engine_workers import Part, process_of
 
 AUTO = EngineConfig(workers=3)

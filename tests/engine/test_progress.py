@@ -18,9 +18,10 @@ from builders import open_corpus, write_corpus
 from resources import progress as module
 from resources.engine.cost import NO_COST, Cost
 from resources.progress import Progress, after, as_time, current, shown_progress
+from resources.run_tasks import run_tasks
 from resources.settings.engine import EngineConfig
 from resources.store.records import PartRecord, Stats
-from resources.tasks import Task, run_tasks
+from resources.tasks import Task
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ import pytest
 
 from resources.corpus import Corpus
 from resources.engine.map_parts import map_parts
+from resources.run_tasks import run_partitions, run_tasks, stopped_by_errors
 from resources.store.records import PartRecord, Stats
-from resources.tasks import Task, run_partitions, run_tasks, stopped_by_errors
+from resources.tasks import Task
 from tests.engine.engine_workers import PROCESSES, Part, wait_for_ever_with_a_fault
 
 PLACES = [("books", "a"), ("web", "a"), ("books", "b"), ("web", "b"), ("books", "c")]

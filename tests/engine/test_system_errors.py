@@ -20,7 +20,7 @@ from resources.engine.system_errors import (
     explain,
     final_errors_explained,
 )
-from resources.tasks import explained
+from resources.run_tasks import explained
 from tests.engine.engine_workers import Part
 
 FULL = "/dev/full"  # the kernel's file on which every write fails with ENOSPC

@@ -32,7 +32,7 @@ from resources.stage import Stage
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord
 from resources.store.store import Partition
-from resources.tasks import GLOBAL, Plan, run_partitions
+from resources.tasks import GLOBAL, Plan
 
 
 def follow(corpus: Corpus, damaged: Set[Path], instance: dg.DagsterInstance) -> Iterator[str]:
@@ -98,7 +98,7 @@ def parts_made_of(corpus: Corpus, partition: Partition, suspects: Set[Path]) -> 
     ]
     touched = {name for name, of_task in files.items() if of_task & suspects}
     is_any = any(is_of(corpus, path, place) for place in unnamed for path in suspects)
-    if is_any or (touched and stage.run is not run_partitions):
+    if is_any or (touched and stage.run is not None):
         return list(manifest.parts)
     return [part for part in manifest.parts if part.name in touched]
 
