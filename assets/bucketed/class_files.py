@@ -15,7 +15,7 @@ from assets.deduped.signed_files import clustered_documents
 from resources.corpus import Corpus
 from resources.settings.classes import QualityClasses, class_names
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, required_file
+from resources.store.records import Manifest
 from resources.store.store import StoreError
 
 META = "meta."
@@ -42,7 +42,7 @@ def scored_documents(corpus: Corpus, source: str) -> Manifest[Any, Any] | None:
     if classes.score.startswith(META) or not manifest.parts:
         return manifest
     part = manifest.parts[0]
-    decisions = corpus.store.file_of(manifest, required_file(manifest, part, "decisions"))
+    decisions = corpus.store.part_file(manifest, part, "decisions")
     return manifest if classes.score in pl.read_parquet_schema(decisions.checked()) else None
 
 
@@ -60,7 +60,7 @@ def scored_parts(
             f"{manifest.partition!r} first."
         )
     kind = "documents" if classes.score.startswith(META) else "decisions"
-    files = (corpus.store.file_of(manifest, required_file(manifest, p, kind)) for p in parts)
+    files = (corpus.store.part_file(manifest, p, kind) for p in parts)
     return ScoredParts(classes, tuple(files), tuple(part.fingerprint for part in parts))
 
 

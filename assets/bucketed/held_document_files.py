@@ -17,7 +17,6 @@ from assets.deduped.index.ledger import PartKey
 from resources.corpus import Corpus
 from resources.settings.buckets import VALIDATION
 from resources.store.published import PublishedFile
-from resources.store.records import required_file
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL
 
@@ -44,7 +43,7 @@ def decided_parts(corpus: Corpus, source: str) -> Mapping[str, Decisions] | None
     for part in manifest.parts:
         numbers = part.stats.numbers
         if numbers.source == source:
-            file = corpus.store.file_of(manifest, required_file(manifest, part, "decisions"))
+            file = corpus.store.part_file(manifest, part, "decisions")
             decided[numbers.part] = Decisions((file,), (numbers.held_ids,))
     return decided
 
@@ -120,7 +119,7 @@ def held_out_documents(corpus: Corpus) -> dict[PartKey, HeldOut]:
     askers, kept = askers_of(corpus.settings), manifest.config.get("tokens", {})
     for part in manifest.parts:
         if (numbers := part.stats.numbers).source:
-            file = corpus.store.file_of(manifest, required_file(manifest, part, "decisions"))
+            file = corpus.store.part_file(manifest, part, "decisions")
             held = pl.scan_parquet(file.checked()).filter("is_held").select("doc_id").collect()
             tokens = kept.get(askers.get(numbers.source))
             found[numbers.key] = HeldOut(sorted(held["doc_id"]), tokens and (tokens[0], tokens[1]))
@@ -139,4 +138,4 @@ def left_out_documents(corpus: Corpus, source: str) -> dict[str, list[str]]:
 def shares_file(corpus: Corpus, manifest: LeakageManifest) -> Path:
     """Return the file with the result of `leakage`, with `LEAKAGE_COLUMNS`."""
     part = next(part for part in manifest.parts if part.name == SHARES)
-    return corpus.store.file_of(manifest, required_file(manifest, part, SHARES)).checked()
+    return corpus.store.part_file(manifest, part, SHARES).checked()

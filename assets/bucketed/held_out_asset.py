@@ -134,7 +134,7 @@ def wanted_parts(
         wanted[key] = Wanted(
             HeldOutNumbers(*key, made_of, files=files),
             of_source,
-            corpus.store.file_of(manifest, required_file(manifest, part, "signatures")),
+            corpus.store.part_file(manifest, part, "signatures"),
             corpus.store.file_of(clusters, file) if file.rows else None,
             part.stats.text_bytes,
             ledger[key].generations,
@@ -231,7 +231,7 @@ def warn_of_held_out(corpus: Corpus, manifest: HeldOutManifest) -> Conclusion:
 def read_mixed(corpus: Corpus, manifest: HeldOutManifest) -> pl.DataFrame:
     """Read the clusters with both held-out and trained documents."""
     marks = next(part for part in manifest.parts if part.name == MARKS)
-    file = corpus.store.file_of(manifest, required_file(manifest, marks, "mixed"))
+    file = corpus.store.part_file(manifest, marks, "mixed")
     return pl.read_parquet(file.checked())
 
 

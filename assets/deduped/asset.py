@@ -117,7 +117,7 @@ def plan_deduped(corpus: Corpus, source: str) -> Plan:
         inputs = DedupInputs(
             documents=corpus.store.file_of(manifest, file),
             record=file,
-            decisions=corpus.store.file_of(manifest, required_file(manifest, part, "decisions")),
+            decisions=corpus.store.part_file(manifest, part, "decisions"),
             removals=removed,
             repeated=of_lines.file,
             spans=of_spans.file,

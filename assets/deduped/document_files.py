@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, required_file
+from resources.store.records import Manifest, PartRecord
 from resources.store.store import Store
 
 FILTERED_DOCUMENTS = "filtered"  # kind of file
@@ -53,8 +53,8 @@ def kept_documents(
     """Return the files of the documents of a part of `deduped`, `filtered` or `raw`."""
     if (file := part.file(DOCUMENTS)) is not None:
         return KeptDocuments(store.file_of(manifest, file), None)
-    filtered, kept = (required_file(manifest, part, kind) for kind in (FILTERED_DOCUMENTS, KEPT))
-    return KeptDocuments(store.file_of(manifest, filtered), store.file_of(manifest, kept))
+    filtered, kept = (store.part_file(manifest, part, kind) for kind in (FILTERED_DOCUMENTS, KEPT))
+    return KeptDocuments(filtered, kept)
 
 
 def read_kept(documents: KeptDocuments, columns: Sequence[str]) -> pl.DataFrame:

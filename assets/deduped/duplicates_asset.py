@@ -100,9 +100,8 @@ def signed_files(corpus: Corpus, index: IndexManifest, signed: list[Signed]) -> 
     for entry in index.provenance.ledger:
         manifest, part = parts[entry.key]
         texts = filtered[entry.source]
-        signatures = corpus.store.file_of(manifest, required_file(manifest, part, "signatures"))
-        text_file = required_file(texts, documents[entry.key], "documents")
-        text = corpus.store.file_of(texts, text_file)
+        signatures = corpus.store.part_file(manifest, part, "signatures")
+        text = corpus.store.part_file(texts, documents[entry.key], "documents")
         files.append(SignedFiles(entry, signatures, text, part.stats.text_bytes))
     return files
 
@@ -123,18 +122,18 @@ def read_decided(corpus: Corpus, index: IndexManifest, config: dict[str, Any]) -
     if not all(listing.has_size(file) for part in manifest.parts for file in part.files):
         return NOTHING_DECIDED
     state = next(part for part in manifest.parts if part.name == STATE)
-    listed = corpus.store.file_of(manifest, required_file(manifest, state, "parts"))
+    listed = corpus.store.part_file(manifest, state, "parts")
     candidates = read_names(listed)
     parts = {
         int(part.name): DecidedPart(
             part.name,
             part.fingerprint,
-            corpus.store.file_of(manifest, required_file(manifest, part, "clusters")),
+            corpus.store.part_file(manifest, part, "clusters"),
             candidates[part.name].candidates,
         )
         for part in cluster_parts(manifest)
     }
-    digests = corpus.store.file_of(manifest, required_file(manifest, state, "digests"))
+    digests = corpus.store.part_file(manifest, state, "digests")
     return Decided(digests, parts)
 
 
@@ -161,7 +160,7 @@ def describe_duplicates(corpus: Corpus, manifest: ClustersManifest) -> Metadata:
     counts: list[Summary] = []
     largest: list[tuple[int, str, PartKey]] = []
     for part in cluster_parts(manifest):
-        file = corpus.store.file_of(manifest, required_file(manifest, part, "summary"))
+        file = corpus.store.part_file(manifest, part, "summary")
         summary = msgspec.json.decode(file.checked().read_bytes(), type=PartSummary)
         counts.append(summary.counts)
         largest += [(size, doc_id, part.stats.numbers.key) for size, doc_id in summary.largest]
@@ -179,7 +178,7 @@ def excerpt(corpus: Corpus, doc_id: str, key: PartKey) -> pl.LazyFrame:
     source, part_name = key
     manifest = signed_documents(corpus, corpus.store.newest(SIGNATURES, source))
     part = next(part for part in manifest.parts if part.name == part_name)
-    file = corpus.store.file_of(manifest, required_file(manifest, part, "documents"))
+    file = corpus.store.part_file(manifest, part, "documents")
     document = pl.scan_parquet(file.checked()).filter(pl.col("doc_id") == doc_id)
     return document.select(pl.col("text").str.slice(0, EXCERPT_CHARS))
 

@@ -44,7 +44,7 @@ from resources.passes import Earlier, Pass, PassFiles, file_of, in_passes, list_
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, numbers_of, required_file
+from resources.store.records import Manifest, numbers_of
 from resources.tasks import GLOBAL, Outcome, Plan, Task, tasks_of
 
 COUNT, SELECT, COLLECT, TOTAL = "count-", "select-", "collect-", "total-"  # what parts are named by
@@ -67,11 +67,11 @@ def plan_repeated(corpus: Corpus, source: str) -> Plan:
     make = tasks_of(corpus, REPEATED, source)
     tasks = []
     for part in manifest.parts:
-        file, removed = required_file(manifest, part, "documents"), removals[part.name]
-        documents = corpus.store.file_of(manifest, file)
+        documents = corpus.store.part_file(manifest, part, "documents")
+        removed = removals[part.name]
         inputs = PartInputs(part.name, documents, removed, configs)
         made_of = (comparisons, part.fingerprint, removed.identity)
-        tasks.append(make.task(COUNT + part.name, made_of, inputs, work_bytes=file.bytes))
+        tasks.append(make.task(COUNT + part.name, made_of, inputs, work_bytes=documents.bytes))
     provenance = RepeatedProvenance(manifest.fingerprint, clusters.fingerprint)
     return Plan(tasks, configs_of(dedup), provenance)
 
@@ -166,11 +166,7 @@ def describe_repeated(corpus: Corpus, manifest: RepeatedManifest) -> Metadata:
     shown = {}
     for unit in manifest.config:
         tables = [
-            most_frequent(
-                map_arrow(
-                    corpus.store.file_of(manifest, required_file(manifest, part, unit)).checked()
-                )
-            )
+            most_frequent(map_arrow(corpus.store.part_file(manifest, part, unit).checked()))
             for part in manifest.parts
             if part.name.startswith(TOTAL)
         ]

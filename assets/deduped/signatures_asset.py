@@ -26,7 +26,7 @@ from resources.corpus import Corpus
 from resources.settings.dedup import DedupConfig
 from resources.stage import MainTable, Stage
 from resources.store.published import PublishedFile
-from resources.store.records import PartRecord, Stats, required_file
+from resources.store.records import PartRecord, Stats
 from resources.tasks import Plan, Task, tasks_of
 
 SIGNATURE_COLUMNS = {
@@ -61,14 +61,9 @@ def plan_signatures(corpus: Corpus, source: str) -> Plan:
     make = tasks_of(corpus, SIGNATURES, source)
     tasks = []
     for part in manifest.parts:
-        documents = required_file(manifest, part, "documents")
-        decisions = required_file(manifest, part, "decisions")
-        inputs = SigningInputs(
-            documents=corpus.store.file_of(manifest, documents),
-            decisions=corpus.store.file_of(manifest, decisions),
-            config=dedup,
-            evaluation=index,
-        )
+        documents = corpus.store.part_file(manifest, part, "documents")
+        decisions = corpus.store.part_file(manifest, part, "decisions")
+        inputs = SigningInputs(documents, decisions, config=dedup, evaluation=index)
         made_of = (config, part.fingerprint, (unidata_version, fingerprint))
         tasks.append(make.task(part.name, made_of, inputs, work_bytes=documents.bytes))
     return Plan(tasks, config, SignaturesProvenance(manifest.fingerprint))

@@ -42,7 +42,7 @@ from resources.materialize.excerpts import DocumentText
 from resources.passes import Earlier, Pass, PassFiles, derive_task, file_of, in_passes, list_files
 from resources.settings.repeats import SubstringsConfig
 from resources.stage import MainTable, Metadata, Stage
-from resources.store.records import Manifest, fingerprint_of, required_file
+from resources.store.records import Manifest, fingerprint_of
 from resources.tasks import GLOBAL, SIMULTANEOUS, Plan, Task, tasks_of
 
 SPAN_COLUMNS = {
@@ -97,7 +97,7 @@ def plan_parts(
             source=source,
             part=name,
             number=number,
-            documents=corpus.store.file_of(manifest, required_file(manifest, part, "documents")),
+            documents=corpus.store.part_file(manifest, part, "documents"),
             removals=removed,
             config=config,
             salt=int(fingerprint_of(source)[:16], 16) if config.within == "source" else 0,
@@ -180,7 +180,7 @@ def describe_spans(corpus: Corpus, manifest: SubstringsManifest) -> Metadata:
     """Describe how much repeats, and show the longest spans, as Markdown."""
     longest: list[LongestSpan] = []
     for part in manifest.parts:
-        file = corpus.store.file_of(manifest, required_file(manifest, part, "longest"))
+        file = corpus.store.part_file(manifest, part, "longest")
         longest += msgspec.json.decode(file.checked().read_bytes(), type=list[LongestSpan])
     stats = manifest.stats
     markdown = substrings_markdown(stats.numbers, stats.text_bytes, longest)

@@ -48,7 +48,6 @@ from resources.store.records import (
     PartRecord,
     Stats,
     fingerprint_of,
-    required_file,
     to_json,
 )
 from resources.tasks import Plan, Task, tasks_of
@@ -102,14 +101,13 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
     maker = tasks_of(corpus, FILTERED, source)
     tasks: list[Task[FilterInputs]] = []
     for part in manifest.parts:
-        file = required_file(manifest, part, "documents")
-        documents = corpus.store.file_of(manifest, file)
+        documents = corpus.store.part_file(manifest, part, "documents")
         opt_out = opt_outs.get(part.name)
         payload = FilterInputs(
             documents, config, folder, digests, classifier, scale, opt_out, is_chat
         )
         made_of = (made_under, part.fingerprint, inputs, *([opt_out] if opt_out else []))
-        tasks.append(maker.task(part.name, made_of, payload, work_bytes=file.bytes))
+        tasks.append(maker.task(part.name, made_of, payload, work_bytes=documents.bytes))
     try_rules_on_new(corpus, source, config, tasks)
     all_opt_outs = opt_outs_fingerprint(config, digests) if config.rules.opt_out else UNSET
     return Plan(tasks, dump, FilteredProvenance(manifest.fingerprint, all_opt_outs))
@@ -158,7 +156,7 @@ def opt_outs_by_part(
     for part in raw.parts:
         found[part.name] = known.get(part.name, ("", ""))
         if found[part.name][0] != part.fingerprint:
-            file = corpus.store.file_of(raw, required_file(raw, part, "documents"))
+            file = corpus.store.part_file(raw, part, "documents")
             urls = pl.read_parquet(file.checked(), columns=["url"])["url"]
             among = opt_out.among(urls)
             tracking = among.tracking_parameters if among.listed else ()
@@ -286,7 +284,7 @@ def list_faults(corpus: Corpus, source: str) -> tuple[str, ...]:
 
 def summary_of(corpus: Corpus, manifest: Manifest, part: PartRecord) -> Summary:
     """Read the summary that a part published."""
-    file = corpus.store.file_of(manifest, required_file(manifest, part, "summary"))
+    file = corpus.store.part_file(manifest, part, "summary")
     return msgspec.json.decode(file.checked().read_bytes(), type=Summary)
 
 
@@ -296,7 +294,7 @@ def profile_of_filtered(
     parts: Sequence[PartRecord[FilterNumbers]],
 ) -> Profile:
     """Return the profile of some parts: a few columns of their decisions are read."""
-    files = [corpus.store.file_of(manifest, required_file(manifest, p, "decisions")) for p in parts]
+    files = [corpus.store.part_file(manifest, p, "decisions") for p in parts]
     tables = [pl.read_parquet(file.checked(), columns=list(PROFILED)) for file in files]
     return decisions_profile(pl.concat(tables))
 

@@ -37,15 +37,7 @@ from resources.source_states import usable_states
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.disk import hash_file
 from resources.store.published import PublishedFile
-from resources.store.records import (
-    Empty,
-    Manifest,
-    PartRecord,
-    Stats,
-    as_json_object,
-    required_file,
-    to_json,
-)
+from resources.store.records import Empty, Manifest, PartRecord, Stats, as_json_object, to_json
 from resources.store.store import StoreError
 from resources.tasks import Plan, Task, tasks_of
 
@@ -110,7 +102,7 @@ def parts_of(
     """
     states, left_out = usable_states(names, lambda name: usable_raw(corpus, name))
     parts = [
-        (corpus.store.file_of(manifest, required_file(manifest, part, "documents")), part)
+        (corpus.store.part_file(manifest, part, "documents"), part)
         for manifest in states.values()
         for part in manifest.parts
     ]
@@ -192,7 +184,7 @@ def heads(texts: pl.Series, config: ClassifierConfig) -> pl.Series:
 
 def describe_classifier(corpus: Corpus, manifest: Manifest[Empty, ClassifierNumbers]) -> Metadata:
     """Return the report as Markdown, with its plot."""
-    file = corpus.store.file_of(manifest, required_file(manifest, manifest.parts[0], "report"))
+    file = corpus.store.part_file(manifest, manifest.parts[0], "report")
     report = msgspec.json.decode(file.checked().read_bytes(), type=ClassifierReport)
     return {"report": classifier_markdown(report)}
 

@@ -23,13 +23,7 @@ from assets.mixed.samples import nearest_equal_samples, nearest_samples, tokens_
 from assets.tokenized.tokenized_records import TokenFacts
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, MixtureSource, Shard, parse_mixture
 from resources.settings.phases import PhaseConfig, ValidationPhase
-from resources.store.records import (
-    FileRecord,
-    Manifest,
-    as_json_object,
-    fingerprint_of,
-    required_file,
-)
+from resources.store.records import FileRecord, Manifest, as_json_object, fingerprint_of
 from resources.store.store import Store
 
 
@@ -203,7 +197,7 @@ def tokens_drawn(root: Path, config: PhaseConfig, source: PhaseSource, start: Ph
 
 def read_mixture(store: Store, manifest: Manifest[Any, Any]) -> Mixture:
     """Read the mixture of a phase that is materialized."""
-    file = store.file_of(manifest, required_file(manifest, manifest.parts[0], MIXTURE_FILE))
+    file = store.part_file(manifest, manifest.parts[0], MIXTURE_FILE)
     return parse_mixture(file.checked().read_bytes())
 
 

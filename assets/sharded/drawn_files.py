@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from corpus_loader.mixture import MIXTURE_FILE, drawn_paths
-from resources.store.records import Manifest, required_file
+from resources.store.records import Manifest
 from resources.store.store import Partition, Store, StoreError, newest_first
 
 MIXED = "mixed"
@@ -43,8 +43,7 @@ def places_of(store: Store, manifest: Manifest) -> set[Path]:
 
     Raises DamagedFileError if its file is damaged.
     """
-    file = required_file(manifest, manifest.parts[0], MIXTURE_FILE)
-    content = store.file_of(manifest, file).checked().read_bytes()
+    content = store.part_file(manifest, manifest.parts[0], MIXTURE_FILE).checked().read_bytes()
     try:
         return {store.root / path for path in drawn_paths(content)}
     except (ValueError, KeyError, TypeError):

@@ -34,7 +34,7 @@ from assets.sharded.shuffle import common_length, plan_shards, stored_buckets
 from assets.sharded.takedown_files import obeyed_takedowns
 from resources.corpus import Corpus
 from resources.settings.buckets import VALIDATION
-from resources.store.records import Manifest, PartRecord, fingerprint_of, required_file
+from resources.store.records import Manifest, PartRecord, fingerprint_of
 from resources.store.store import Partition
 from resources.tasks import Task, TaskMaker
 
@@ -68,8 +68,8 @@ def bucketed_part(
         part.name,
         part.fingerprint,
         tuple(part.stats.numbers.bucket_sequences.get(name, 0) for name in names),
-        sequences=corpus.store.file_of(manifest, required_file(manifest, part, "sequences")),
-        ids=corpus.store.file_of(manifest, required_file(manifest, part, SEQUENCE_IDS)),
+        sequences=corpus.store.part_file(manifest, part, "sequences"),
+        ids=corpus.store.part_file(manifest, part, SEQUENCE_IDS),
         tokens=tuple(corpus.store.file_of(manifest, file) for file in of_tokens),
         padding=manifest.provenance.end_of_document_id,
     )

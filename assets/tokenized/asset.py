@@ -69,7 +69,7 @@ from resources.stage import (
 )
 from resources.store.mapped_files import map_array
 from resources.store.published import PublishedFile
-from resources.store.records import PartRecord, Stats, add_stats, required_file
+from resources.store.records import PartRecord, Stats, add_stats
 from resources.store.store import StoreError, typed
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
@@ -119,7 +119,7 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
         "end_of_document": tokenizer.end_of_document,
         "offsets": offsets,
     }
-    loaded = corpus.store.file_of(made, required_file(made, made.parts[0], "tokenizer"))
+    loaded = corpus.store.part_file(made, made.parts[0], "tokenizer")
     is_trained = made.config["path"] is None
     fill = plan_fill(corpus.settings, source, loaded, is_trained=is_trained)
     if fill is not None:
@@ -149,7 +149,7 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
 def load_newest(corpus: Corpus) -> Encoders:
     """Load the encoders of the newest tokenizer."""
     made = corpus.store.newest(TOKENIZER, GLOBAL)
-    file = corpus.store.file_of(made, required_file(made, made.parts[0], "tokenizer"))
+    file = corpus.store.part_file(made, made.parts[0], "tokenizer")
     return load_encoders(file.checked().read_text(encoding="utf-8"))
 
 
@@ -297,8 +297,8 @@ def vocabulary_use(corpus: Corpus, manifest: TokenizedManifest) -> NDArray[np.ui
     """Add up the count of each id over the parts, uint64 [vocab_size]."""
     used = np.zeros(manifest.provenance.vocab_size, np.uint64)
     for part in manifest.parts:
-        file = required_file(manifest, part, "vocabulary")
-        used += map_array(corpus.store.file_of(manifest, file).checked(), np.uint64, used.shape)
+        file = corpus.store.part_file(manifest, part, "vocabulary").checked()
+        used += map_array(file, np.uint64, used.shape)
     return used
 
 

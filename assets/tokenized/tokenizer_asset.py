@@ -61,7 +61,7 @@ from resources.source_states import usable_states
 from resources.stage import Conclusion, Metadata, Stage, Table
 from resources.store.disk import hash_file
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, Stats, required_file
+from resources.store.records import Manifest, PartRecord, Stats
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
@@ -177,7 +177,7 @@ def plan_kept(corpus: Corpus, kept: TokenizerManifest) -> Plan:
     marks = {key: value for key, value in config_of(config).items() if key in MARKS}
     tasks = tasks_of(corpus, TOKENIZER, GLOBAL)
     if not marks.items() <= kept.config.items():
-        file = corpus.store.file_of(kept, required_file(kept, part, "tokenizer"))
+        file = corpus.store.part_file(kept, part, "tokenizer")
         inputs = TokenizerInputs(config, kept=KeptTokenizer(file, part.stats))
         now = kept.config | marks
         task = tasks.task(NAME, [now, [part.fingerprint]], inputs, work_bytes=0)

@@ -32,7 +32,7 @@ from resources.materialize.materialization import publish_partitions
 from resources.settings.pipeline import load_settings
 from resources.source_faults import SourceFaults
 from resources.stage import partition_names
-from resources.store.records import Manifest, required_file
+from resources.store.records import Manifest
 from resources.store.store import Store
 
 Kind = Literal["in_process", "processes"]
@@ -130,8 +130,8 @@ def published_texts(corpus: Corpus) -> Iterator[str]:
 
 def first_texts(corpus: Corpus, manifest: Manifest) -> Iterator[str]:
     """Yield the first SOURCE_BYTES of a manifest's texts."""
-    file = required_file(manifest, manifest.parts[0], "documents")
-    texts = pl.read_parquet(corpus.store.file_of(manifest, file).checked(), columns=["text"])
+    file = corpus.store.part_file(manifest, manifest.parts[0], "documents")
+    texts = pl.read_parquet(file.checked(), columns=["text"])
     sizes = texts["text"].str.len_bytes().cast(pl.Int64).cum_sum()
     yield from texts.filter(sizes <= SOURCE_BYTES)["text"]
 

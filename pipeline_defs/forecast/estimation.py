@@ -51,7 +51,7 @@ from resources.corpus import Corpus
 from resources.dagster_home import records_folder
 from resources.settings.filtering.filters import FilterConfig
 from resources.store.compression import LEVEL, POLARS_NAMES
-from resources.store.records import required_file, to_json
+from resources.store.records import to_json
 from resources.store.store import StoreError
 
 AMOUNTS = ("documents", "text_bytes", "removed", "kept_bytes", "fewest_tokens", "most_tokens")
@@ -195,7 +195,7 @@ def fixed_tokenizer(corpus: Corpus) -> str | None:
     if kept is None:
         return None
     [part] = kept.parts
-    file = corpus.store.file_of(kept, required_file(kept, part, TOKENIZER.name))
+    file = corpus.store.part_file(kept, part, TOKENIZER.name)
     return file.checked().read_text(encoding="utf-8")
 
 

@@ -59,6 +59,7 @@ from resources.store.records import (
     StageRecords,
     Stats,
     as_json_object,
+    required_file,
     to_json,
     to_line,
 )
@@ -139,6 +140,10 @@ class Store:
     def file_of(self, manifest: Manifest, file: FileRecord) -> PublishedFile:
         """Return a file that a manifest names, to be checked when it is read."""
         return published_file(self.path_of(manifest, file), file)
+
+    def part_file(self, manifest: Manifest, part: PartRecord, kind: str) -> PublishedFile:
+        """Return a part's file of a kind that every part of the stage has."""
+        return self.file_of(manifest, required_file(manifest, part, kind))
 
     def partitions(self) -> Iterator[Partition]:
         """Yield every partition that has a manifest, sorted."""

@@ -12,7 +12,7 @@ from assets.deduped.deduped_records import EVALUATION, EvaluationNumbers
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.store.published import PublishedFile
-from resources.store.records import Empty, Manifest, required_file
+from resources.store.records import Empty, Manifest
 from resources.tasks import GLOBAL
 
 TABLES = ("items", "ngrams", "filter")
@@ -32,8 +32,7 @@ class IndexFiles:
 
 def index_files(corpus: Corpus, manifest: EvaluationManifest) -> IndexFiles:
     """Return the files of a manifest's index."""
-    files = [required_file(manifest, manifest.parts[0], name) for name in TABLES]
-    return IndexFiles(*(corpus.store.file_of(manifest, file) for file in files))
+    return IndexFiles(*(corpus.store.part_file(manifest, manifest.parts[0], n) for n in TABLES))
 
 
 def find_evaluation_index(corpus: Corpus) -> tuple[IndexFiles, str] | None:

@@ -81,7 +81,7 @@ def published(corpus: Corpus) -> tuple[TokenizerNumbers | None, str]:
         if newest is None:
             return None, ""
         part = newest.parts[0]
-        file = corpus.store.file_of(newest, required_file(newest, part, "tokenizer"))
+        file = corpus.store.part_file(newest, part, "tokenizer")
         return part.stats.numbers, file.checked().read_text(encoding="utf-8")
     except (StoreError, OSError):
         return None, ""  # of another version, or damaged: the next one is trained for that

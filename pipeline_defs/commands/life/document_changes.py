@@ -14,7 +14,7 @@ import polars as pl
 
 from assets.deduped.document_files import kept_documents, read_kept
 from pipeline_defs.commands.life.state_chain import SourceState
-from resources.store.records import Manifest, PartRecord, required_file
+from resources.store.records import Manifest, PartRecord
 from resources.store.store import Store
 
 KEPT = "kept"
@@ -156,7 +156,7 @@ def read(
     store: Store, manifest: Manifest, part: PartRecord[Any], kind: str, columns: list[str]
 ) -> pl.DataFrame:
     """Read columns of a file of a part, which is compared with its hash."""
-    file = store.file_of(manifest, required_file(manifest, part, kind))
+    file = store.part_file(manifest, part, kind)
     return pl.read_parquet(file.checked(), columns=columns)
 
 

@@ -33,7 +33,7 @@ from pipeline_defs.commands.terminal.output import ONE_LINE, one_line, print_jso
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
-from resources.store.records import PartRecord, required_file
+from resources.store.records import PartRecord
 from resources.store.store import StoreError
 
 AROUND = 40  # characters shown on both sides of the string
@@ -214,7 +214,7 @@ def fate_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> tuple
     decision: list[dict[str, list[str]]] = []
     if filtered is not None:
         manifest, record = filtered
-        file = corpus.store.file_of(manifest, required_file(manifest, record, "decisions"))
+        file = corpus.store.part_file(manifest, record, "decisions")
         decision = rows_with(file.checked(), doc_id, ["reasons"])
     if not decision:
         return "not filtered yet", []

@@ -31,7 +31,6 @@ from assets.tokenized.round_trip import spellings_of
 from resources.corpus import Corpus
 from resources.store.medium import medium_of
 from resources.store.preview_files import SUFFIX
-from resources.store.records import required_file
 from resources.store.store import newest_first
 from resources.tasks import GLOBAL
 from resources.urls import domains_above
@@ -100,7 +99,7 @@ def spellings(corpus: Corpus) -> list[Spelling]:
         part = manifest.parts[0]
         numbers = part.stats.numbers
         if (fingerprint := numbers["tokenizer_fingerprint"]) not in found:
-            file = corpus.store.file_of(manifest, required_file(manifest, part, "tokenizer"))
+            file = corpus.store.part_file(manifest, part, "tokenizer")
             encoder = ReferenceEncoder(file.checked().read_text(encoding="utf-8"))
             is_mark = np.zeros(numbers["vocab_size"], np.uint8)
             ids = (numbers.get("begin_of_document_id"), numbers["end_of_document_id"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from resources.corpus import Corpus
-from resources.store.records import Manifest, PartRecord, required_file
+from resources.store.records import Manifest, PartRecord
 from resources.store.store import StoreError
 
 LEAST_PREFIX = 4  # characters of an id: of 1e9 documents, 15,000 begin alike
@@ -33,4 +33,4 @@ def filtered_manifests(corpus: Corpus) -> list[Manifest]:
 
 def path_of(corpus: Corpus, manifest: Manifest, part: PartRecord, kind: str) -> Path:
     """Return the path of a part's file of a kind; DamagedFileError if it is not as published."""
-    return corpus.store.file_of(manifest, required_file(manifest, part, kind)).checked()
+    return corpus.store.part_file(manifest, part, kind).checked()

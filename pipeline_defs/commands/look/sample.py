@@ -41,7 +41,7 @@ from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
 from resources.settings.filtering.filter_steps import LinesConfig, NormalizeConfig
 from resources.settings.limits import limit_text
-from resources.store.records import Manifest, required_file
+from resources.store.records import Manifest
 from resources.store.store import StoreError
 
 AFTER_LINES = ("length", "fineweb", "pii")  # groups that judge what the line corrections leave
@@ -178,7 +178,7 @@ def read_documents(
     named = {file.path: part.name for part in manifest.parts for file in part.files}
     wanted = {named[Path(path).name] for path in chosen["path"]}
     paths = [
-        corpus.store.file_of(raw, required_file(raw, part, "documents")).checked()
+        corpus.store.part_file(raw, part, "documents").checked()
         for part in raw.parts
         if part.name in wanted
     ]

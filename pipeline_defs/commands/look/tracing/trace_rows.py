@@ -17,7 +17,6 @@ from assets.sharded.flat_row_files import FlatShard
 from assets.sharded.shard_files import MANIFEST_NAME
 from pipeline_defs.commands.look.lineage import InputRow, origins, places_of
 from resources.corpus import Corpus
-from resources.store.records import required_file
 from resources.store.store import StoreError, newest_first
 from resources.tasks import GLOBAL
 
@@ -134,9 +133,7 @@ def byte_of(corpus: Corpus, source: str, doc_id: str, index: int, token_id: int)
     """
     for place in places_of(corpus, source, doc_id):
         part = place.part
-        tokens = corpus.store.file_of(
-            place.tokenized, required_file(place.tokenized, part, "tokens")
-        )
+        tokens = corpus.store.part_file(place.tokenized, part, "tokens")
         rejected = part.stats.rows_in - part.stats.rows_kept  # deduped rows that are not there
         rows = pl.scan_ipc(tokens.checked()).slice(max(0, place.row - rejected), rejected + 1)
         if "offsets" in rows.collect_schema():
@@ -183,7 +180,7 @@ def tokenizer_of(corpus: Corpus, fingerprint: str | None) -> str | None:
     for manifest in newest_first(corpus.store.partition("tokenizer", GLOBAL)):
         part = manifest.parts[0]
         if part.stats.numbers["tokenizer_fingerprint"] == fingerprint:
-            file = corpus.store.file_of(manifest, required_file(manifest, part, "tokenizer"))
+            file = corpus.store.part_file(manifest, part, "tokenizer")
             return file.checked().read_text(encoding="utf-8")
     return None
 
