@@ -113,4 +113,7 @@ def add_values(hasher: Any, values: pl.Series) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("store", type=Path, help="folder of a store")
-    print(json.dumps(content_digests(parser.parse_args().store), indent=1))
+    found = content_digests(parser.parse_args().store)
+    if not found["partitions"]:
+        parser.error("there is no manifest in this folder")
+    print(json.dumps(found, indent=1))
