@@ -91,6 +91,12 @@ def only_error(*lines: bytes, **options: object) -> str:
     return str(chunk.quarantine["error"].item())
 
 
+def test_the_last_of_two_equal_keys_counts() -> None:
+    found = build(b'{"text":"a","n":1,"text":"b","n":2}').documents
+
+    assert found.select("text", "meta").rows() == [("b", '{"n":2}')]
+
+
 def test_record_becomes_one_document_with_its_other_fields_in_meta() -> None:
     line = b'{"id":"7","text":"hi","url":"http://a.b","lang":"de","license":"MIT","meta":{"k":[1]}}'
 

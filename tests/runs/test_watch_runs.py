@@ -110,6 +110,12 @@ def test_a_build_of_another_store_or_that_failed_is_not_mixed(
     assert asked(instance, corpus) == failed
 
 
+def test_materialized_assets_are_not_mixed(instance: dg.DagsterInstance, corpus: Any) -> None:
+    tags = run_tags(corpus, corpus.settings.source_names())
+    run_job(instance, "__ASSET_JOB", tags)
+    assert asked(instance, corpus) is None
+
+
 def test_a_build_has_just_ended_and_may_be_mixed_by_its_command(
     instance: dg.DagsterInstance, corpus: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
