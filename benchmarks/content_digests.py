@@ -20,7 +20,7 @@ from typing import Any
 
 import polars as pl
 
-READERS = {".parquet": pl.read_parquet, ".arrow": pl.read_ipc}
+TABLES = {".parquet", ".arrow"}
 HEX_NAME = re.compile(r"\b[0-9a-f]{8,64}\b(-[0-9]{4})*")  # a fingerprint, a part's name
 Digests = dict[str, str]  # of a file: "" for all of it, and by column
 
@@ -61,8 +61,8 @@ def joined(parts: list[Digests]) -> dict[str, Any]:
 
 def file_digests(path: Path) -> Digests:
     """Return the digest of a file's content and, of a table, those of its columns."""
-    if path.suffix in READERS:
-        table = READERS[path.suffix](path)
+    if path.suffix in TABLES:
+        table = read_table(path)
         columns = {column.name: column_digest(column) for column in table}
         return {"": digest(f"{name} {each}" for name, each in columns.items()), **columns}
     if path.suffix == ".json":
@@ -70,6 +70,15 @@ def file_digests(path: Path) -> Digests:
         return {"": digest([json.dumps(record, sort_keys=True)])}
     with path.open("rb") as file:
         return {"": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def read_table(path: Path) -> pl.DataFrame:
+    """Read a table of Parquet or Arrow; Arrow is a file, or a stream in shards for `datasets`."""
+    if path.suffix == ".parquet":
+        return pl.read_parquet(path)
+    with path.open("rb") as file:
+        is_file = file.read(6) == b"ARROW1"
+    return pl.read_ipc(path) if is_file else pl.read_ipc_stream(path)
 
 
 def without_names(value: Any) -> Any:
