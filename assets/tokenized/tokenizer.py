@@ -19,7 +19,6 @@ from assets.tokenized.special_tokens import (
     tokens_with_shared_ids,
 )
 from assets.tokenized.tokenized_records import MarkedTokenFacts
-from assets.tokenized.training import train_byte_pairs
 from resources.settings.fill_in_the_middle import FillTokens
 from resources.settings.tokenizer import TokenizerConfig
 
@@ -38,15 +37,25 @@ class TokenizerError(ValueError):
 
 
 def train_bpe(batches: Iterable[Sequence[str] | pl.Series], config: TokenizerConfig) -> str:
-    """Train byte-level BPE (GPT-2's split) and return its canonical tokenizer.json."""
-    texts = [pl.Series(batch, dtype=pl.String) for batch in batches]
-    trained = train_byte_pairs(
-        pl.concat([pl.Series(dtype=pl.String), *texts], rechunk=True),
-        config.special_tokens,
-        config.vocab_size,
-        config.min_frequency,
+    """Train byte-level BPE (GPT-2's split) and return its canonical tokenizer.json.
+
+    `tokenizers` counts in integers and breaks ties by id, so the result is the same bytes for any
+    number of threads, and for any batches and order of the texts.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=config.vocab_size,
+        min_frequency=config.min_frequency,
+        special_tokens=list(config.special_tokens),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
     )
-    return canonical_json(trained)
+    tokenizer.train_from_iterator(map(list, batches), trainer)
+    return canonical_json(tokenizer.to_str())
 
 
 def canonical_json(tokenizer_json: str) -> str:

@@ -18,7 +18,7 @@ MEASURED = {
     "band_index": 0.0004,
     "duplicates": 0.005,
     "deduped": 0.0004,
-    "tokenizer": 0.0026,
+    "tokenizer": 0.0056,
     "tokenized": 0.0105,
     "held_out": 0.0005,
     "leakage": 0.03,

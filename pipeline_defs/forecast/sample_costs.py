@@ -17,11 +17,12 @@ FIRST_SECONDS = {
     "filtered": 2.4,
     "signatures": 0.4,
     "duplicates": 0.5,
-    "tokenizer": 1.6,
+    "tokenizer": 1.0,
     "tokenized": 0.5,
     "bucketed": 1.2,
     "sharded": 1.3,
 }
+TRAINING_SECONDS = 0.36  # a MB of the sample that a tokenizer is trained on
 BEFORE_DEDUP = {"raw", "filtered"}
 CPU_SPREAD = 1.6  # between two builds on a machine that does other work, too
 CPU_SPREAD_ELSEWHERE = 2.0  # where no run of this store has measured the machine
@@ -68,6 +69,8 @@ def total_seconds(corpus: Corpus, volume: Volume, speed: float) -> Interval:
     is_measured = True
     for name, stage in used_stages(corpus.settings).items():
         rate, is_known = cpu_per_mb(corpus, stage)
+        if name == TOKENIZER.name and not is_known:
+            rate = TRAINING_SECONDS
         is_measured = is_measured and (is_known or name not in FIRST_SECONDS)
         first = 0.0 if is_known else FIRST_SECONDS.get(name, 0.0)
         text = volume.text if name in BEFORE_DEDUP else volume.left

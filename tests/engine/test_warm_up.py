@@ -108,7 +108,7 @@ def test_what_is_compiled_when_it_is_imported_is_imported(
     calls = compile_kernels.warm_ups((TOKENIZER.name,))
 
     imported = {call.args[0] for call in calls if isinstance(call, partial)}
-    assert "assets.tokenized.kernels.pair_training" in imported
+    assert "assets.tokenized.kernels.marked_lists" in imported
 
 
 def test_kernels_of_stages_without_calls_of_their_own_are_compiled_too(
