@@ -48,12 +48,12 @@ from resources.tasks import GLOBAL, Plan, Task, tasks_of
 SKETCHES = "sketches"
 KEYS = {"source": pl.String, "part_name": pl.String}
 LEAKAGE_COLUMNS = {
-    "doc_id": "a document that is not held out",
-    "held_doc_id": "the held-out document that it is most like",
-    "share": "share of its n-grams that this one has, without those of many documents",
-    "source": "its source",
-    "part_name": "its part",
-    "is_left_out": "whether no phase draws it for that",
+    "doc_id": "the document, which is not held out",
+    "held_doc_id": "the held-out document that has most of its 13-grams",
+    "share": "share of its 13-grams that the held-out document has",
+    "source": "source of the document",
+    "part_name": "name of the part that the document is in",
+    "is_left_out": "whether it is left out of training",
 }
 
 
