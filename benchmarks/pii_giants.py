@@ -4,8 +4,8 @@
 
 Prints MB/s of UTF-8 text per CPU second and the peak memory of a fresh process that masks one
 document of N MB: one item per line, all in one line, and all without a gap. The items are valid
-ones (public addresses, check digits that fit), so that each is found and replaced; some repeat
-one item, which may be none.
+ones (public addresses, check digits that fit), so that each is found and replaced, or none if
+there are more than 10,000 (`--megabytes 0.1` has fewer); some repeat one item, which may be none.
 """
 
 from __future__ import annotations
@@ -293,14 +293,14 @@ def _measure(kind: str, gap: str, megabytes: float) -> tuple[float, float, int]:
     sample = gap.join(KINDS[kind](dice) for _ in range(20_000)) + gap
     lines = "\n".join(KINDS[kind](dice) for _ in range(100))
     find_pii(pl.Series([sample[:2_000], lines]), PiiConfig())  # loads the kernels
-    size = len(sample.encode())
-    text = sample * max(1, round(megabytes * 1e6 / size))
+    size = int(megabytes * 1e6)
+    text = (sample * (size // len(sample) + 1)).encode()[:size].decode(errors="ignore")
     texts = pl.Series([text])
     before = time.process_time()
     _, counts = find_pii(texts, PiiConfig())
     taken = time.process_time() - before
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return len(text) // len(sample) * size / 1e6 / taken, peak, counts["pii_total"].item()
+    return len(text.encode()) / 1e6 / taken, peak, counts["pii_total"].item()
 
 
 if __name__ == "__main__":

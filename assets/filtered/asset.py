@@ -197,7 +197,9 @@ def filter_part(task: Task[FilterInputs]) -> list[PartRecord]:
     data = replace(data, classifier=inputs.classifier, scale=inputs.scale, is_chat=inputs.is_chat)
     documents = pl.read_parquet(inputs.documents.checked())
     kept, decisions = filter_documents(documents, inputs.config, data)
-    summary = summarize_decisions(decisions, rules_for(inputs.config.rules, data.custom))
+    has_pii = inputs.config.pii is not None
+    rules = rules_for(inputs.config.rules, data.custom, pii=has_pii)
+    summary = summarize_decisions(decisions, rules)
     writer = task.writer()
     writer.write_parquet("documents", kept)
     writer.write_parquet("decisions", decisions)
@@ -224,7 +226,7 @@ def describe_filtered(
     """Plot the funnel, the scores and the languages; tabulate the documents that break rules."""
     config = FilterConfig.model_validate(manifest.config)
     data = load_filter_data(config, corpus.config.parent)
-    rules = rules_for(config.rules, data.custom)
+    rules = rules_for(config.rules, data.custom, pii=config.pii is not None)
     summary = add_summaries(summary_of(corpus, manifest, part) for part in manifest.parts)
     if not summary:
         return {}

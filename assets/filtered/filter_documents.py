@@ -82,7 +82,7 @@ def judge(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl
     In mode first_failure a document that breaks a rule of one group is not scored by later groups
     (its scores there are null), and only its first reason is named: the same as in mode all.
     """
-    rules = rules_for(config.rules, data.custom)
+    rules = rules_for(config.rules, data.custom, pii=config.pii is not None)
     alive = provide(documents, tags_of(config), config, data).with_row_index("row")
     rejected: list[pl.DataFrame] = []
     for group in _rounds(rules, config.mode):

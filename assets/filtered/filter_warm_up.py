@@ -18,12 +18,8 @@ from assets.filtered.scores import counts_behind, scores_of
 from resources.settings.filtering.filters import FilterConfig
 
 TEXT = (
-    "The river rose\u00a0– twice.\nIt fell again (1999), then rose: ask me@example.org, "
-    "93.184.216.34, 2600:1f18:22ba::7, 4111 1111 1111 1111, DE89 3704 0044 0532 0130 00, "
-    "SSN 219-46-1234, +44 20 7946 0958.\nPhone: (212) 555-0147, call 212-555-0147.\n"
-    "api_key = 'q7Zr2mXv9KpL4tWc8NbY3hGd6FsJ1aQe'\npassword: Tr0ub4dor; Mango88tree as the "
-    "password of https://me:moonshine@example.org/?token=7Zr2mX\n"
-    "mysql -u me -pTr0ub4dor; me:moonshine@tcp(example.org:3306)\n"
+    "The river rose\u00a0– twice.\nIt fell again (1999), then rose: ask me@example.org, not "
+    "me@example.png, or 93.184.216.34.\n"
 )
 
 

@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 import polars as pl
 import pytest
 import yaml
-from builders import Build, open_corpus, write_corpus
+from builders import Build, open_corpus, write_corpus, write_jsonl
 
 from pipeline_defs.commands.main import main
+from resources.settings.filtering.filter_steps import MAX_VALUES
 from resources.settings.filtering.presets import lay_over
 from resources.store.disk import xxh3_of
 
@@ -79,6 +80,27 @@ def test_the_replay_equals_a_real_run(
         for side, run in (("now", before[source]), ("then", stats)):
             counts = {name: numbers[side]["documents"] for name, numbers in answer["rules"].items()}
             assert {name: n for name, n in counts.items() if n} == run.numbers["broken_rules"]
+
+
+def test_a_document_with_too_many_values_is_kept_by_no_change(
+    config: Path, build: Build, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change_filters(config, {"pii": {}})
+    lines = [f"ann{number}@example.org is sent the report." for number in range(MAX_VALUES + 1)]
+    texts = ["\n".join(lines), *(f"Note {number} on the mill." for number in range(10))]
+    write_jsonl(config.parent / "input/prose/list.jsonl", [{"text": text} for text in texts])
+    corpus = open_corpus(config)
+    build(corpus, "raw", "filtered")
+
+    found = whatif(capsys, "--source", "prose", *settings_of(*CHANGES))
+
+    numbers = corpus.store.newest("filtered", "prose").stats.numbers["broken_rules"]
+    assert numbers["pii.too_many_values"] == 1
+    assert found["rules"]["pii.too_many_values"]["then"]["documents"] == 1
+    arguments = ["--source", "prose", "--rule", "pii.too_many_values"]
+    assert main(["sample", *arguments]) == 0
+    assert "1 documents rejected by pii.too_many_values" in capsys.readouterr().out
+    assert main(["calibrate", "--source", "prose", "--keep", "0.9"]) == 0
 
 
 WEB = Path(__file__).resolve().parents[2] / "sample_data/web"

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from assets.filtered.filter_documents import count_first_reasons, count_reasons, filter_documents
+from resources.settings.filtering.filter_steps import MAX_VALUES
 from resources.settings.filtering.filters import FilterConfig
 
 PROSE = (
@@ -177,6 +178,21 @@ def test_tagged_spans_lie_in_the_text_that_is_kept() -> None:
 
     (span,) = decisions["pii_spans"][0]
     assert kept["text"][0][span["start"] : span["end"]] == "ann@example.org"
+
+
+@pytest.mark.parametrize("mode", ["all", "first_failure"])
+@pytest.mark.parametrize("action", ["redact", "tag"])
+def test_a_document_with_too_many_values_is_not_kept(mode: str, action: str) -> None:
+    listed = "\n".join(f"ann{number}@example.org" for number in range(MAX_VALUES + 1))
+    given = {"mode": mode, "language": {"backend": "none"}, "rules": {"length": None}}
+    config = FilterConfig.model_validate(given | {"pii": {"action": action}})
+
+    kept, decisions = filter_documents(documents(listed, PROSE), config)
+
+    assert kept["text"].to_list() == [PROSE]
+    assert decisions["reasons"].to_list() == [["pii.too_many_values"], []]
+    assert decisions["pii_total"].to_list() == [MAX_VALUES + 1, 0]
+    assert filter_documents(documents(listed), FilterConfig.model_validate(given))[0].height == 1
 
 
 def test_fineweb_judges_what_the_line_corrections_leave() -> None:

@@ -2,7 +2,6 @@
 
 import tracemalloc
 from collections.abc import Iterator
-from ipaddress import ip_address
 
 import numpy as np
 import polars as pl
@@ -17,13 +16,16 @@ from assets.filtered.pii.checks import REJECTED, check_candidates
 from assets.filtered.pii.clues import windows_of
 from assets.filtered.pii.find_pii import find_once, find_pii
 from assets.filtered.pii.identity_numbers import _IBAN_LENGTHS, passes_luhn, passes_mod97
-from assets.filtered.pii.ip_addresses import public_blocks
-from assets.filtered.pii.long_texts import LONG
 from assets.filtered.pii.patterns import SCANS
 from assets.filtered.pii.scan import Scan, Span
-from assets.filtered.pii.spans import in_original, redact, without_overlap
 from assets.text.buffers import text_buffers
-from resources.settings.filtering.filter_steps import KINDS, PLACEHOLDERS, PiiConfig, PiiKind
+from resources.settings.filtering.filter_steps import (
+    KINDS,
+    MAX_VALUES,
+    PLACEHOLDERS,
+    PiiConfig,
+    PiiKind,
+)
 
 HEX32 = "9f86d081884c7d659a2feaa0c55ad015"
 RANDOM40 = "kX9vQ2mZ" + "7rT4wLp1" + "Yb6NsHd3" + "FgJ8cVa5" + "EuR0oKiW"
@@ -225,6 +227,7 @@ NOT_FOUND = [
     "password: str, password: string; password?: string | null\nself.password = password",
     "password=self.password,\npassword = hashlib.md5(pw).hexdigest()\nif password == other1234:",
     "PASSWORD=${DB_PASSWORD}\nPASSWORD=<your password>\npassword: {{ vault_pw }}\npassword=****",
+    "password: 'ViTbxGwCPw' and password: 'rootPwd' name passwords",
     "password: changeme\n'password': 'your-password'\n--password PASSWORD\n-p, --password TEXT",
     "password_hash = sha256(x)\nPASSWORD_MIN_LENGTH = 12345\npassword_file=/run/secrets/db7",
     'type="password" name="password" placeholder="Password"\nkeys = ["USER", "PASSWORD", "HOST"]',
@@ -242,6 +245,8 @@ NOT_FOUND = [
     f"{'AKIA' + 'IOSFODNN7' + 'EXAMPLE'} {'ghp_' + 'x' * 36} xoxb-your-own-token",
     "",
 ]
+
+EXAMPLES = [text.replace("⟦", "").replace("⟧", "") for texts in FOUND.values() for text in texts]
 
 
 def find(
@@ -322,302 +327,15 @@ def test_a_rejected_candidate_is_near_within_the_reach_of_a_check(
     assert unsure.tolist() == ([0, 1] if is_near else [])
 
 
-NUMBERS = st.builds(
-    ".".join, st.lists(st.sampled_from(["0", "1", "50", "51", "172", "192", "203", "256", "01"]),
-                       min_size=4, max_size=5)
-)  # fmt: skip
-ADDRESSES = st.builds(
-    "{}@{}.{}".format,
-    st.text("aG1._+-'/", min_size=1, max_size=5) | st.sampled_from(["git", "a" * 64, "a" * 65]),
-    st.text("aB1.-_", min_size=1, max_size=5) | st.sampled_from(["b" * 63, "b" * 64, "xn--a"]),
-    st.sampled_from(["com", "png", "PNG", "d", "DE", "js", "org.uk", "c0", "museum", "c."]),
-)
-CARDS = st.lists(st.sampled_from(["4111", "1111", " ", "-", "8224630", "10005"]), min_size=4).map(
-    "".join
-) | st.sampled_from(
-    ["4111 1111 1111 1111", "4111-1111 1111 1111", "4111111111111111", "4111 1111 1111 1112",
-     "5105-1051-0510-5100", "5205 1051 0510 5100", "4444 4444 4444 4444",
-     "DE89 4111 1111 1111 1111"]
-)  # fmt: skip
-IBANS = st.builds(
-    "".join,
-    st.lists(
-        st.sampled_from(
-            ["DE89370400440532013000", "GB29NWBK60161331926819", "NO9386011117947", " ",
-             "DE89 3704 0044 0532 0130 00", "NO93 8601 1117 947", "NO93 8601 1117", "9", "A",
-             "NL91ABNA0417164300", "MT84MALT011000012345MTLCAST001S", "DE88370400440532013000",
-             "GB29NWBK6016133192 6819", "GB29NWBK60161331926abc", "NL91ABNA0417164abc"]
-        ),
-        min_size=1, max_size=4,
-    ),
-)  # fmt: skip
-PHONES = st.builds(
-    " ".join, st.lists(st.text("0123456789()", min_size=1, max_size=5), min_size=2, max_size=6)
-)
-AMERICAN = st.builds(
-    "{}{}{}{}{}{}{}".format,
-    st.sampled_from(["", "+1 ", "1-", "+1", "+", "(1)", "+1)", "+1.", "+11 "]),
-    st.sampled_from(["", "("]),
-    st.sampled_from(["212", "555", "911", "190", "290", "112", "2125", "\u066212", "+"]),
-    st.sampled_from([")", "", ") ", " ", "-", ".", "--", "---"]),
-    st.sampled_from(["212", "011", "311", "555", "200", "12"]),
-    st.sampled_from(["", "-", ".", " ", "--"]),
-    st.sampled_from(["1234", "0000", "0012", "12345", "123", "12x5", "1234 ext. 5", "1234x123456"]),
-)
-INTERNATIONAL = st.builds(
-    "+{}{}".format,
-    st.sampled_from(["44", "7", "4", "420", "42", "358", "999", "211", "210", "8", "(44)", "49"]),
-    st.lists(
-        st.sampled_from([" ", "-", ".", " (", "/", "0", "00000", "20", "7946", "0958", "123456789",
-                         "  ", " - ", ")", "1234567890123"]),
-        min_size=2, max_size=9,
-    ).map("".join),
-)  # fmt: skip
-ASSIGNED = st.builds(
-    "{}{}{}{}".format,
-    st.sampled_from(["token=", "api_key: '", "secret => ", "to\u212aen=`", "key := \"", "key=\r"]),
-    st.text("aB9+/_.~-f0", min_size=4, max_size=12),
-    st.sampled_from([RANDOM40, RANDOM40[:32], HEX32, "a" * 11, "abcdefghijkl", "ABCDEFGHIJKLMN",
-                     "0123456789abcdefghijABCDEFGHIJ", "sha256-", RANDOM40 * 13])
-    .flatmap(lambda word: st.sampled_from([word, word * 2, word[:28]])),
-    st.sampled_from(["", "=", "==", "===", "=x", "==x", "==(", "(", "-a-b-", "./", "'", "\n"]),
-)  # fmt: skip
-AROUND = st.text(" \n\t,;:.-/=v1a(é<'>)[]\"%", max_size=3) | st.sampled_from(
-    ["http://a,", "rfc 7 ", "version ", "ip ", "v=", "0:", "tel ", "t +"]
-)
-
-
-WORDS = st.sampled_from(
-    ["pass", "pwd", "secret", "key", "me", "id", "md5", "utf8", "a1", "3rd", "64bit", "abc.def()"]
-) | st.sampled_from(
-    ["$VAR", "<X>", "[X]", "xxxx", "is", "the", "as", "also", "for", "abc123!", "step-1", "é"]
-)
-VALUES = st.lists(WORDS | st.text("aZ09!$({<[|&;,.`'\"-_/\\@%#=", max_size=6), max_size=3)
-PASSWORDS = st.builds(
-    "{}{}{}{}".format,
-    st.sampled_from(["", "use aB3xY9 as the ", "(x1yz2 as my ", "as as ", "-", "db_", "<", "["]),
-    st.sampled_from(["password", "PASSWORD", "pwd", "Pass", "密码", "identified by '", "mi clave"]),
-    st.sampled_from(
-        ["=", ": ", " is ", " ", "：", ":=", "=>", '="', ": '", " was ", " x is ", "> "]
-    ),
-    VALUES.map("".join),
-)
-GROUPS = st.lists(st.from_regex(r"[0-9]{1,5}", fullmatch=True), min_size=2, max_size=5).map(
-    " ".join
-)
-SSNS = st.from_regex(r"(part |ssn:? ?|item no\. )?[0-9]{3}-[0-9]{2}-[0-9]{4}", fullmatch=True)
-IP6 = st.from_regex(r"(2a00|2001|2002|3fff|2620)(:[0-9a-f]{0,5}){1,8}", fullmatch=True)
-SIGNED = st.from_regex(
-    r"[a=|{'/.]{0,3}[a-c0]{1,3}[=|{]?[ab]@[a-c-]{1,3}\.(info|html|js|de|c0)[}|'@(/_.]?",
-    fullmatch=True,
-)
-ITEMS = NUMBERS | ADDRESSES | CARDS | IBANS | PHONES | AMERICAN | INTERNATIONAL | ASSIGNED
-BESIDE = st.from_regex(r"([ab]@[ab]{1,2}(\.[abo1-]{1,3}){1,3}[@(.]?){1,3}", fullmatch=True)
-SECRETS = VALUES.map("".join) | st.sampled_from(
-    ["noah", "no", "onyx", "x-oauth-basic", "XyX", "A_B", "8080", "8080?x", "foobar", "<X>", "a1"]
-)
-URLS = st.builds(
-    "{}{}{}:{}@{}".format,
-    st.sampled_from(["http", "é", "-", ""]),
-    st.sampled_from(["://", "//"]),
-    st.sampled_from(["joe", "", "a1B2c3D4e5F6g7H8i9", "noah", "é"]),
-    SECRETS,
-    st.sampled_from(["b.de", "tcp(", "{h}", "$H/", "", "-", "é", "b,c@d", "b" * 101 + "@c", "b@c"]),
-)
-INTRODUCED = st.builds(
-    "{}{}{}".format,
-    st.sampled_from(["tel", "Telefon", "telephone", "Tell", "smartphone", "xfax", "móvil", "电话"]),
-    st.sampled_from([": ", ":", " +", ": 00", " (", ": +(", "\u00a0", " no. "]),
-    st.from_regex(r"[0-9]{1,8}([ /.(-][0-9]{1,4}){0,8}( ?x12|e|_|\.5?|,)?", fullmatch=True),
-)
-WIDE = st.from_regex(
-    r"[aGé.=+/b-]{0,3}[aéбſ中1]{1,3}@([aéбſ中1-]{1,4}\.){1,2}(de|рф|js|é1|б|orgé|xn--a|中国)?[aéб1@({-]{0,3}",
-    fullmatch=True,
-)
-ODD = st.text("aZ09!$({<[|&;,.`'\"-_/\\@%#=}])>+~:?*^", min_size=4, max_size=12)
-CODE = st.from_regex(
-    r"[a-cA_]{1,3}(\.[ab1]{0,2}|::|->|\[|\(|a1|, ?|\)|;|\?|\{|\.){1,5}|\+[a1]{4,6}[-]?|"
-    r"(/|\./|~/|[a.]:\\|https?://?)[ab1!]{3,5}|[!=<>|][a1]{5}|"
-    r"a1b2(\{\{|<%|%\(|\$[A_]{3,4}|\]\]|\{a_\}?|\{A\}|<a >|<>|#\{)|"
-    r"[%$@:&\\#]([a1]{0,2}%?|\{a|\(a|[sS])[ab1]{0,4}",
-    fullmatch=True,
-)
-LISTED = st.builds(
-    "{}{}{}".format, st.sampled_from(["password=", "pwd: '", "passwort: "]), ODD | CODE,
-    st.sampled_from(["", "'", "\n"]),
-)  # fmt: skip
-COMMANDS = st.builds(
-    "{}{}{}{}{}\n".format,
-    st.sampled_from(["mysql", "mysqldump", "mysqlabcdefghi", "mariadb", "sshpass", "docker login",
-                     "redis-cli", "ldapsearch", "ldapab", "curl", "wget"]),
-    st.sampled_from([" ", "", " -u root ", " -u ", " " + "x" * 78, " " + "y" * 80, "é "]),
-    st.sampled_from(["-p", " -p ", " -P'", " -a ", "-w ", "-u a:", "-u \"a.b:", "--user a@b:",
-                     "--use a:", "-u " + "a" * 65 + ":", "x-a a:"]),
-    ODD | CODE | st.sampled_from(["pass", "a1b", "Secret1", "a1b2é", "a1" * 60, "x1y2 -p z3w4"]),
-    st.sampled_from(["", "'", " -u c:d1e2", "\t-p a1b2"]),
-)  # fmt: skip
-UUIDS = st.from_regex(
-    r"(key|token)=([0-9a-f]{8}-[0-9a-f]{4}-4123-abcd-[0-9a-f]{12}[0-9a-g-]?|"
-    r"[0-9a-f-]{36}|sha(256)?[-=][0-9a-zA-Z]{32})\n",
-    fullmatch=True,
-)
-ITEMS |= PASSWORDS | GROUPS | SSNS | IP6 | SIGNED | BESIDE | URLS | INTRODUCED
-ITEMS |= WIDE | LISTED | COMMANDS | UUIDS
-
-
-@pytest.mark.slow
-@many_examples(300)
-@example([("http://a,", "jo@b.com", " ")])
-@example([("", "4111 1111 1111 1112", "")])
-@example([("", "4444444444444444", "")])
-@example([("", "4111 1111 1111 1111 378282246310005 4111 1111 1111 1111", "")])
-@example([("", "4111 1111 1111 1111 52", "")])
-@example([("1 ", "3782 822463 10005", " 9"), ("", "x", ""), ("", "4222 2222 2222 2", "")])
-@example([("", "3782 822463 10005 3782 822463 10005", "")])
-@example([("", "DE89370400440532013000 NO9386011117947 GB29NWBK60161331926818", "")])
-@example([("", "GB29 NWBK 6016 1331 9268 19 DE89 3704 0044 0532 0130 00", "")])
-@example([("", "NO93860111179473DE89370400440532013000", ""), (" ", "NO9386011117947", "_")])
-@example([("", "NO93 8601 11179 47 NO9386 0111 1794 7 XX9386011117947", "")])
-@example([("", "git@b.com", ""), (" ", "a@b.png", " ")])
-@example([("v", "93.184.216.34", ""), (" ", "93.184.216.34", ".1 "), ("rfc 7 ", "99.1.1.1", "")])
-@example([("", "+1 (212) 555-1234", "\n"), (" ", "+1 (212) 550-0000", "")])
-@example([("+", "+12125551234", ""), (" ", "+1.2125551234", ""), (" ", "+1 212.555.1234", "x5")])
-@example(
-    [("", "(212) 555-1234", " ext. 5"), ("a-", "212-555-1234", ""), ("+-", "212-555-1234", "")]
-)
-@example([("", "1 212 555-1234", ""), (" +", "212 555-1234", ""), ("\n", "212 555 1234", "")])
-@example([("", "212-555 1234", " "), ("(", "212 555-1234", "-5"), ("(", "(212) 555-1234", "-a")])
-@example([("", "(212) 190-1234", ""), ("\n", "(911) 212-1234", ""), ("\n", "(290) 212-1234", "")])
-@example(
-    [("", "(555) 123-1234", ""), ("\n", "(212) 311-1234", ""), (" ", "+1 212 555-123\u0664", "")]
-)
-@example([("", "+44 20 7946 0958", "\n"), ("", "+44 20 7946 0958", " (0)")])
-@example([("(", "+442079460958", ")"), (" ", "+44 20 00000 958", ""), ("\n", "+44 20 7946", "")])
-@example(
-    [("", "+4 420 7946 0958", ""), ("\n", "+4 4207 946 09589", ""), ("\n", "+999 12345678", "")]
-)
-@example([("", "+44 20 79 46 09 58 1 2 3", ""), ("\n", "+44 1234567890123", "")])
-@example([("", "+442 0 7 9 4 6 0 91", ""), ("\n", "+44 2 0 7 9 4 6 0 91", "")])
-@example(
-    [("ip ", "1.2.3.4", ""), (" ", "1.2.3.5", " "), ("ipv4 ", "1.2.3.4", ""), ("\n", "2.3.4.5", "")]
-)
-@example(
-    [
-        ("ipv42 ", "1.2.3.4", ""),
-        ("x5. ", "1.2.3.4", ""),
-        ("@", "1.2.3.4", ""),
-        (", ", "4.4.8.8", ""),
-    ]
-)
-@example(
-    [
-        ("", "1.2.3.4", ":80 "),
-        ("", "1.2.3.4", "/24 "),
-        ("://", "1.2.3.4", ""),
-        ("ip: ", "4.3.2.1", ""),
-    ]
-)
-@example([("", "1.1.1.1", " "), ("", "8.8.8.8", " "), ("", "8.8.4.4", " "), ("", "1.0.0.1", " ")])
-@example(
-    [("", "9.9.9.9", " "), ("", "8.8.8.4", " "), ("", "1.0.1.1", " "), ("ip\n", "4.3.2.1", "")]
-)
-@example([("tel ", "+44 20 7946 0958", ""), ("\nfon 1 ", "+44 20 7946 0958", "")])
-@example([("tel 020 7946 0958\n", "+020 7946 0958", ""), (" ", "+(020) 7946 0958", "")])
-@example([("tel +", "020 7946 0958", ""), (" tel. +", "020 7946 0958", "")])
-@example([("token=", RANDOM40, "\n"), ("token=", RANDOM40[:31], " "), ("key=", RANDOM40, "(")])
-@example([("key=", RANDOM40 * 12, "=="), ("key=", RANDOM40 * 13, " "), ("key=", RANDOM40, "==x")])
-@example([("key=", RANDOM40, "=x"), ("key=", RANDOM40, "===")])
-@example([("key=", "aabbccddeeff" * 3 + "g1", "\n"), ("key=", "aabbccddeeff1" * 3 + "g1", "\n")])
-@example([("key=", HEX32 + "01", " "), ("key=", "9f86d081-884c-7d65-9a2f-eaa0c55ad015", " ")])
-@example([("key=", "sha256-" + RANDOM40, " "), ("key=", "abcdefghijkl" + RANDOM40, " ")])
-@example([("key=", "ABCDEFGHIJKLMN" + RANDOM40, " "), ("key=", "a.b-c/" + RANDOM40, " ")])
-@example([("key=", "a.b1-c/" + RANDOM40, " "), ("key=", "abcdEFGHabcJKLMNopqrSTUVabcdWXYZ1", " ")])
-@example([("<", "PASSWORD", ">"), ("password=<", "PASSWORD", ">"), ("<", "PASSWoRD", ">")])
-@example([("Passwort: ", "", "<X> "), ("password=", "", "<x>abc123! "), ("PASSWORD", ">", "a1b2c")])
-@example([("use abc123! as ", "password", "=<PASSWORD>"), ("password=:", "", "<X ")])
-@example([("password= ", "", " <X1"), ("passwords=", "", "<X1 "), ("", "<PASSWORD", "> abc123! ")])
-@example([("", "password ZdtZL8zpt'(q{+rOCn", " as my "), ("", "password=aB3xY9zQ", "\n")])
-@example([("use aB3xY9 as the ", "password", " "), ("", "password is aB3xY9", " and")])
-@example([("", "{joe@b.org", "{"), ("", "{joe@b.org", "}"), ("", "a{joe@b.org", "{")])
-@example([("", "password", "\n: a1b2c3"), ("", "password", "\nuse it"), ("", "pwd", "\n\n é")])
-@example([("", "password=" + "x1" * 64, "y"), ("", "password=" + "x1" * 63, "é")])
-@example([("", "password='fooBarBaz'", ""), ("", "pwd='!passw'", ""), ("", "pwd='noah'", "")])
-@example([("", "a@b.org.c1@", "d.de "), ("", "a@b-c.org.de@", "d"), ("", "a@b.o", "@c.org")])
-@example([("http://", "jo@b.com", " "), ("/", "jo@b.com", " "), ("//é", "jo@b.com", " ")])
-@example([("", "http://joe:noah@b.de", ""), (" ", "joe:8080?@tcp(", ""), ("", "joe:no@tcp(", "")])
-@example([("", "http://joe:a1b2c3@{h}", ""), (" ", "http://joe:a1b2c3@", "-")])
-@example([("", "tel:1234567", ""), ("", "tel:1234567", "x12"), ("", "tel: 1234-5678", "")])
-@example([("", "601 234 567", " a "), ("", "22 12 34 56", "\n"), ("1,", "12 34 56 78 90", "\n")])
-@given(st.lists(st.tuples(AROUND, ITEMS, AROUND), max_size=4))
-def test_what_a_kernel_decides_is_what_the_check_says(items: list[tuple[str, str, str]]) -> None:
-    data, offsets = text_buffers(pl.Series(["".join(map("".join, items)), "é"]))
-    deciding = [scan for scan in SCANS if scan.decide or scan.find]
-    for scan, own in zip(deciding, windows_of(data, offsets, deciding), strict=True):
-        found = candidates(data, own, scan)
-        if len(found):
-            decided = check_candidates(data, offsets, scan, found)
-            checked = check_candidates(data, offsets, scan._replace(decide=None, find=None), found)
-            assert sorted(decided.tolist()) == sorted(checked.tolist())
-
-
-@pytest.mark.parametrize(
-    "items",
-    [
-        ["jane.doe@example.com", "a1@b-c.example.org"],
-        ["93.184.216.34", "203.80.1.9"],
-        ["10.0.0.1", "300.1.2.3"],
-        ["1.2.3.4", "12.1.4.49"],
-        ["a 4111 1111 1111 1111", "x 5105-1051-0510-5100"],
-        ["4000 1111 1111 1111", "5105 1051 0510 5101"],
-        ["+1 (212) 555-1234", "(212) 555-1234"],
-        ["+44 20 7946 0958", "+420 601-234-567"],
-        ["+1 (911) 555-1234", "(212) 155-1234"],
-        [f"token={RANDOM40}", f"key: '{RANDOM40[::-1]}'"],
-        ["DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19"],
-        ["password=<PASSWORD>", "Passwort: <PASSWORD>"],
-        ["password=aB3xY9zQ", "my password is q7Lm2Zt"],
-        ["pwd: 'q7L!m2Zt'", "密码：q7Lm2Zt"],
-        ["password someword", "the password otherword"],
-        ["123 45 678 a", "12 3456 789 12 b"],
-        ["x 93.184.216.34", "(203.80.1.9)"],
-        ["2a00:1450:4001:81b::200e", "2606:4700::1111"],
-        ["078-05-1121", "x 078-05-1122"],
-        ["{ab@cd.de}", "x=ab@cd.info"],
-        ["https://joe:q7Lm2Zt@example.org/x", "http://ab:xkqwz@c.de"],
-        ["joe:q7Lm2Zt@tcp(", "joe:kqwz@tcp("],
-        ["tel:1234567", "Telephone: 0341-123456"],
-        ["tel:123456", "Tell: 0341-123456"],
-        ["use aB3xY9zQ as the password", "use q7L2Zt as my password"],
-        ["a12.b@c12.orga1.b@c1.d1", "a@b.o"],
-        ["jürgen@müller.de", "почта@пример.рф"],
-        ["é@é.png", "ab@é.d"],
-        ["curl -u joe:q7Lm2Zt x\n", "mysql -u root -p'q7Lm2Zt'\n"],
-        ["curl -u joe:<X> x\n", "sshpass -p $PASS\n"],
-        ["key=9f86d081-884c-4d65-9a2f-eaa0c55ad015", "key: 0123abcd-884c-4d65-9a2f-eaa0c55ad01a"],
-        ["password=q7L}m2[Zt", "pwd: 'q7(L!m),2Zt'"],
-        ["password={{x}}a1", "pwd: a.b(c)"],
-    ],
-)
-def test_no_check_is_called_for_the_plain_items_of_a_list(items: list[str]) -> None:
-    def refuse(text: str, start: int, end: int) -> Iterator[Span]:
-        raise AssertionError(text[start:end])
-
-    scans = [scan._replace(check=refuse) for scan in SCANS if scan.decide or scan.find]
-    for gap in ("\n", " "):
-        texts = pl.Series([gap.join(items * 1_000)])
-        spans, _ = find_once(texts, scans)
-        assert len(spans) in (0, 2_000)
-
-
 def read_by_themselves(text: str, scan: Scan, places: list[list[int]]) -> list[list[int]]:
     """Return what the check of a scan says about candidates in the whole text."""
     data, found = text.encode(), []
     for row, first, last in places:
         start, end = len(data[:first].decode()), len(data[:last].decode())
         kind = KINDS.index(scan.kind)
-        spans = [[row, *span, kind, last] for span in scan.check(text, start, end)]
+        spans = [[row, *span, kind] for span in scan.check(text, start, end)]
         if not spans or scan.kind == "password":
-            spans.append([row, start, end, REJECTED, last])
+            spans.append([row, start, end, REJECTED])
         found += spans
     return found
 
@@ -667,11 +385,13 @@ def test_candidates_in_the_same_text_get_what_each_would_get(
     unit = "".join(parts)
     text = unit * number + between + unit * number
     data, offsets = text_buffers(pl.Series([text]))
-    scans = [scan._replace(decide=None, find=None) for scan in SCANS]
-    for scan, own in zip(scans, windows_of(data, offsets, scans), strict=True):
+    for scan, own in zip(SCANS, windows_of(data, offsets, SCANS), strict=True):
         found = candidates(data, own, scan)
         checked = check_candidates(data, offsets, scan, found).tolist()
         assert checked == read_by_themselves(text, scan, found.tolist())
+
+
+PARTS = REPEATED_PARTS | st.sampled_from(EXAMPLES)
 
 
 @settings(max_examples=30)
@@ -679,7 +399,7 @@ def test_candidates_in_the_same_text_get_what_each_would_get(
 @example(["password=aB3xY9zQ"], "x")
 @example(["joe:x1!@tcp("], "+1 (212) 555-1234")
 @example(["=b@cd.ef.gh.ij.kl.mn.op.qr.st"], "")
-@given(st.lists(REPEATED_PARTS | ITEMS, min_size=1, max_size=4), REPEATED_PARTS | ITEMS)
+@given(st.lists(PARTS, min_size=1, max_size=4), PARTS)
 def test_a_long_window_has_the_same_candidates_in_pieces(parts: list[str], between: str) -> None:
     unit = "".join(parts)
     text = unit * (6_000 // len(unit.encode() or b"-")) + between + unit * 300
@@ -690,65 +410,11 @@ def test_a_long_window_has_the_same_candidates_in_pieces(parts: list[str], betwe
             assert np.concatenate(pieces).tolist() == candidates(data, own, scan).tolist()
 
 
-def found_by_whole_searches(text: str) -> list[tuple[int, ...]]:
-    """Return the spans of a text that is searched as a whole each time."""
-    texts, config = pl.Series([text]), PiiConfig()
-    spans, unsure = find_once(texts, SCANS)
-    for _ in range(3):
-        if len(unsure):
-            replaced = spans.copy()
-            left = redact(texts, replaced, config.placeholders)
-            more, unsure = find_once(left, SCANS)
-            moved = in_original(more, replaced, config.placeholders)
-            spans, _ = without_overlap(np.concatenate([spans, moved]))
-    return [(start, end, kind) for _, start, end, kind in spans.tolist()]
-
-
-TIGHT = st.sampled_from(
-    ["password=", "密码：", "+1 (212) 555-0", "a=b@c.org", "use aB3xY9 as the password", "password"]
-)
-
-
-@pytest.mark.slow
-@many_examples(40)  # of 2 s each
-@example(["password="], [(50, "x")])
-@example(["+1 (212) 555-1234"], [(50, "\n")])
-@example(["a=b@c.org"], [(3, " jo@b.org "), (98, "é")])
-@example(["密码："], [(1, "tel: 1234567 "), (50, "pwd: aB3!xyz9 "), (51, "<EMAIL>")])
-@given(
-    st.lists(TIGHT | REPEATED_PARTS | ITEMS, min_size=1, max_size=2),
-    st.lists(st.tuples(st.integers(0, 100), REPEATED_PARTS | ITEMS), max_size=4),
-)
-def test_a_long_text_is_searched_again_as_if_it_was_searched_as_a_whole(
-    parts: list[str], between: list[tuple[int, str]]
-) -> None:
-    unit = "".join(parts)
-    units = [unit] * (LONG // max(1, len(unit.encode())) + 1)
-    for percent, item in sorted(between, reverse=True):
-        units.insert(len(units) * percent // 100, item)
-    text = "".join(units)
-    found = find(text, action="tag")[1][0]
-    spans = [(span["start"], span["end"], list(KINDS).index(span["kind"])) for span in found]
-    assert spans == found_by_whole_searches(text)
-
-
-def test_blocks_of_public_addresses_are_those_of_the_registries() -> None:
-    blocks = public_blocks()
-    for first in range(256):
-        for second in range(0, 256, 1 if first in (100, 169, 172, 192, 198, 203) else 51):
-            block = blocks[first * 256 + second]
-            own = [ip_address(f"{first}.{second}.{third}.{last}")
-                   for third in (0, 1, 2, 24, 99, 100, 113, 128, 196, 255)
-                   for last in (0, 9, 255)]  # fmt: skip
-            public = {ip.is_global and not (ip.is_multicast or ip.is_reserved) for ip in own}
-            assert block == 2 or public == {bool(block)}
-
-
 @pytest.mark.parametrize("gap", ["\n", " "])
 def test_memory_for_a_list_grows_with_its_size(gap: str) -> None:
     text = "93.184.216.34" + gap
     peaks = []
-    for number in (10_000, 20_000):
+    for number in (5_000, 10_000):
         texts = pl.Series([text * number])
         find_pii(texts, PiiConfig())
         tracemalloc.start()
@@ -756,7 +422,42 @@ def test_memory_for_a_list_grows_with_its_size(gap: str) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 2.2 * peaks[0] + 100_000
-    assert peaks[1] < 20_000 * len(text) * 40
+    assert peaks[1] < 10_000 * len(text) * 40
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (MAX_VALUES + 1, "a@b.io "),
+        (MAX_VALUES // 2 + 1, "a@b.io 93.184.216.34\n"),
+        (MAX_VALUES // 2 + 1, "a@b.io password=aB3xY9\n"),  # some in a second search
+    ],
+)
+def test_a_text_with_too_many_values_has_no_spans_and_no_text(number: int, text: str) -> None:
+    changed, spans, frame = find("to c@d.io", text * number, "a@b.io " * MAX_VALUES)
+
+    assert changed == ["to <EMAIL>", "", "<EMAIL> " * MAX_VALUES]
+    assert [len(own) for own in spans] == [1, 0, MAX_VALUES]
+    assert frame["pii_total"].to_list() == [1, MAX_VALUES + 1, MAX_VALUES]
+    assert frame["pii_email"].to_list() == [1, 0, MAX_VALUES]
+    assert find(text * number, action="tag")[0] == [text * number]
+
+
+def test_a_list_of_values_is_not_read_to_its_end() -> None:
+    read = 0
+
+    def count(text: str, start: int, end: int) -> Iterator[Span]:
+        nonlocal read
+        read += 1
+        yield start, end
+
+    scans = [scan._replace(check=count) for scan in SCANS if scan.kind == "email"]
+    emails = "\n".join(f"a{number}@b.io" for number in range(100_000))
+
+    _, unsure, is_full = find_once(pl.Series([emails]), scans)
+
+    assert (unsure.tolist(), is_full.tolist()) == ([], [True])
+    assert MAX_VALUES < read < MAX_VALUES + 10_000
 
 
 def test_offsets_are_characters() -> None:
@@ -883,9 +584,10 @@ def test_candidates_share_no_character_and_reach_grows_with_the_text(unit: str) 
 @pytest.mark.parametrize("unit", ADVERSARIAL)
 def test_one_megabyte_keeps_what_is_no_span(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
-    (changed,), (spans,), _ = find(text)
+    (changed,), (spans,), frame = find(text)
 
-    assert rebuilt(text, spans) == changed
+    has_too_many = frame["pii_total"].item() > MAX_VALUES
+    assert changed == ("" if has_too_many else rebuilt(text, spans))
 
 
 def test_luhn_and_mod97_see_one_wrong_digit() -> None:
@@ -904,7 +606,6 @@ def rebuilt(text: str, spans: list[dict[str, object]]) -> str:
     return "".join([*parts, text[done:]])
 
 
-EXAMPLES = [text.replace("⟦", "").replace("⟧", "") for texts in FOUND.values() for text in texts]
 PIECES = st.one_of(
     st.sampled_from(EXAMPLES + NOT_FOUND + list(PLACEHOLDERS.values())),
     st.sampled_from(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.filtered.passages import offending_spans, sample_keys, windows
-from assets.filtered.rules.rules import Rule, rules_for
+from assets.filtered.rules.rules import TOO_MANY_VALUES, Rule, rules_for
 from assets.filtered.rules.threshold_replay import (
     COMPARED,
     Change,
@@ -110,6 +110,15 @@ def test_a_setting_of_a_score_is_refused() -> None:
         for field in set(model.model_fields) - fields:
             with pytest.raises(UsageError, match="changes the score itself"):
                 parse_change(f"{group}.{field}=a,b")
+
+
+def test_the_rule_of_too_many_values_holds_under_every_change_and_has_none() -> None:
+    changed = changed_rules(BASE, overlay_of(BASE, [parse_change("pii.max_spans=20000")]))
+
+    assert rules_for(changed, pii=True)[-2:] == [rules_for(changed)[-1], TOO_MANY_VALUES]
+    for value in ("off", "20000"):
+        with pytest.raises(UsageError, match=r"10,000 values .* Split it"):
+            parse_change(f"pii.too_many_values={value}")
 
 
 def test_custom_rules_are_known_by_their_columns() -> None:

@@ -10,19 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import reduce
-from itertools import chain, product
-from typing import TYPE_CHECKING
-from unicodedata import category
-
-import numpy as np
-from numpy.typing import NDArray
 
 from assets.filtered.pii.scan import FAR, Scan, Span
-from resources.made_once import made_once
-
-if TYPE_CHECKING:
-    from assets.filtered.kernels.plain.plain_domains import EmailTables
 
 # File extensions and names of private hosts that look like top-level domains.
 _NO_DOMAIN = re.compile(
@@ -31,10 +20,6 @@ _NO_DOMAIN = re.compile(
     "lock|php|rb|go|java|kt|exe|dll|local(?:host|domain)?|internal|lan|invalid|service|socket|"
     "target|"
     "timer|mount|device|slice|scope|path|conf|cfg|ini|log|journal|cephfs"
-)
-_LONG_NAMES = (  # of four letters or more
-    "jpeg webp avif scss less mjsx json html yaml toml lock java localhost internal invalid "
-    "service socket target timer mount device slice scope path conf journal cephfs"
 )
 # Chinese, Japanese and Thai text goes on after a domain without a blank.
 _WIDE_TLD = (
@@ -87,72 +72,6 @@ def _check_email(text: str, start: int, end: int) -> Iterator[Span]:
     is_service = bool(_NO_DOMAIN.fullmatch(domain[1]))
     if not is_service and not _USER_OF_URL.search(text, max(0, first - 80), first):
         yield first, domain.end()
-
-
-def _decide_email(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_emails import decide_email
-
-    ends: NDArray[np.int64] = decide_email(data, offsets, places, _tables())
-    return ends
-
-
-@made_once
-def _tables() -> EmailTables:
-    from assets.filtered.kernels.plain.plain_domains import EmailTables
-
-    return EmailTables(_short_tops(), _character_classes(), _wide_names())
-
-
-def _short_tops() -> NDArray[np.uint8]:
-    """Make the table of top-level domains that the kernel reads, by two or three letters."""
-    tops = np.zeros(27**3, np.uint8)
-    long_names = {name[:3] for name in _LONG_NAMES.split()}
-    for letters in chain.from_iterable(product(range(1, 27), repeat=n) for n in (2, 3)):
-        name = "".join(chr(96 + letter) for letter in letters)
-        number = reduce(lambda total, letter: total * 27 + letter, letters)
-        tops[number] = (not _NO_DOMAIN.fullmatch(name)) + 2 * (name not in long_names)
-    return tops
-
-
-def _character_classes() -> NDArray[np.uint8]:
-    """Make the table of characters that the kernel reads, by code point.
-
-    Letters that patterns without regard to case take for i, s and k have no class.
-    """
-    from assets.filtered.kernels.plain.plain_domains import (
-        CJK,
-        INDIC,
-        LETTER,
-        MARK,
-        NO_WORD,
-        UNSPACED,
-    )
-
-    signs = [sign for sign in map(chr, range(0x80, 1 << 16)) if sign not in "İıſ\u212a"]
-    text = "".join(signs)
-    kinds = {
-        LETTER: filter(str.isalpha, signs),
-        MARK: (sign for sign in signs if category(sign)[0] in "MN"),
-        INDIC: re.findall(r"[\u0900-\u0dff]", text),
-        NO_WORD: re.findall(r"[^\w\u0900-\u0dff]", text),
-        UNSPACED: re.findall(rf"[{_WITHOUT_BLANKS}]", text),
-        CJK: re.findall(rf"[{_WIDE}]", text),
-    }
-    classes = np.zeros(1 << 16, np.uint8)
-    for kind, own in kinds.items():
-        classes[list(map(ord, own))] |= kind
-    return classes
-
-
-def _wide_names() -> NDArray[np.uint8]:
-    """Make the table of top-level domains that text may follow."""
-    names = [name.encode() for name in _WIDE_TLD.split("|")]
-    size = 1 + max(map(len, names))
-    return np.frombuffer(b"".join(name.ljust(size, b"\0") for name in names), np.uint8).reshape(
-        -1, size
-    )
 
 
 def _first_of_local(text: str, start: int, at: int, domain: re.Match[str]) -> int:
@@ -249,7 +168,6 @@ SCANS = (
         rf"[@{_ATEXT_BYTES}]",
         FAR,
         sight=256,
-        decide=_decide_email,
         mark="@",
     ),
     Scan(

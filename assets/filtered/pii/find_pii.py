@@ -9,7 +9,7 @@ street addresses are not detected. Placeholders are words in brackets, which no 
 rows where a span may have hidden another are searched again, so redaction is idempotent.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from assets.filtered.pii.candidates import candidates_in
 from assets.filtered.pii.checks import REJECTED, check_candidates
 from assets.filtered.pii.clues import clue_tables, windows_of
-from assets.filtered.pii.long_texts import LONG, MAX_CHANGES, Found, changes, is_dense, search_again
 from assets.filtered.pii.patterns import SCANS
 from assets.filtered.pii.scan import Scan
 from assets.filtered.pii.spans import HIDDEN, NO_SPANS, in_original, redact, without_overlap
@@ -27,7 +26,7 @@ from assets.text.buffers import text_buffers
 from assets.text.list_columns import list_series
 from assets.text.table_rows import replace_rows
 from resources.made_once import made_once
-from resources.settings.filtering.filter_steps import KINDS, PiiConfig, PiiKind
+from resources.settings.filtering.filter_steps import KINDS, MAX_VALUES, PiiConfig, PiiKind
 
 if TYPE_CHECKING:
     from assets.filtered.kernels.clue_scan import ClueTables
@@ -38,10 +37,11 @@ _REACH = 120  # characters; a check reads at most 100 before a candidate
 
 # Regexes' matches take 150 bytes each: a list of addresses of 50 MB has four million.
 _MAX_WINDOWS = 1 << 16
-_MAX_PLACES = 1 << 18  # of candidates, for whose checks there is room beside them: 100 bytes each
+_MAX_PLACES = 1 << 12  # candidates checked before their values are counted: 0.1 s
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 _SPAN = pl.Struct({"kind": pl.String, "start": pl.Int64, "end": pl.Int64})
 
@@ -53,19 +53,29 @@ def find_pii(texts: pl.Series, config: PiiConfig) -> tuple[pl.Series, pl.DataFra
     code points) of the original texts, sorted, without overlap; then one Int64 count `pii_<kind>`
     per kind in the order of the config, and `pii_total`. Of two spans that overlap the longer
     counts, of equal ones the kind listed first in `PiiKind`, a phone number last: its form says
-    least.
+    least. A text with more than MAX_VALUES values is not searched to its end: it has no spans, a
+    total of MAX_VALUES + 1, and is empty if it was to be redacted.
     """
     scans = [scan for scan in SCANS if scan.kind in config.kinds]
-    spans = _find_all(texts, scans, config.placeholders)
+    spans, is_full = _find_all(texts, scans, config.placeholders)
+    if config.action == "redact":
+        texts = _redact_rows(texts, spans, config.placeholders)
+        full = pl.Series(np.flatnonzero(is_full), dtype=pl.get_index_type())
+        texts = replace_rows(texts, full, pl.Series([""] * len(full), dtype=pl.String))
+    return texts, _report(spans, is_full, config.kinds)
+
+
+def _redact_rows(texts: pl.Series, spans: Integers, placeholders: dict[PiiKind, str]) -> pl.Series:
+    """Return texts with placeholders in place of their spans; only those with spans are read."""
     rows = np.unique(spans[:, 0])
-    if config.action == "redact" and 0 < len(rows) == len(texts):
-        texts = redact(texts, spans, config.placeholders).alias(texts.name)
-    elif config.action == "redact" and len(rows):
-        spans_of_rows = spans.copy()
-        spans_of_rows[:, 0] = np.searchsorted(rows, spans[:, 0])
-        redacted = redact(texts.gather(rows), spans_of_rows, config.placeholders)
-        texts = replace_rows(texts, pl.Series(rows, dtype=pl.get_index_type()), redacted)
-    return texts, _report(spans, len(texts), config.kinds)
+    if not len(rows):
+        return texts
+    if len(rows) == len(texts):
+        return redact(texts, spans, placeholders).alias(texts.name)
+    spans_of_rows = spans.copy()
+    spans_of_rows[:, 0] = np.searchsorted(rows, spans[:, 0])
+    redacted = redact(texts.gather(rows), spans_of_rows, placeholders)
+    return replace_rows(texts, pl.Series(rows, dtype=pl.get_index_type()), redacted)
 
 
 @made_once
@@ -76,110 +86,84 @@ def _clues_of_all_kinds() -> "ClueTables":
 
 def _find_all(
     texts: pl.Series, scans: Sequence[Scan], placeholders: dict[PiiKind, str]
-) -> Integers:
-    """Return the spans of all texts, sorted; a long text is searched by itself."""
-    sizes = texts.str.len_bytes().to_numpy()
-    longs = np.flatnonzero(sizes >= LONG)
-    if not len(longs) or len(texts) == 1:
-        return _find_rounds(texts, scans, placeholders)
-    groups = [np.flatnonzero(sizes < LONG), *longs[:, None]]
-    found = [_find_rounds(texts.gather(rows), scans, placeholders) for rows in groups]
-    for spans, rows in zip(found, groups, strict=True):
-        spans[:, 0] = rows[spans[:, 0]]
-    spans = np.concatenate(found)
-    return spans[np.argsort(spans[:, 0], kind="stable")]
+) -> tuple[Integers, Booleans]:
+    """Return the spans of all texts, sorted, and which texts have too many, and so none here.
 
-
-def _find_rounds(
-    texts: pl.Series, scans: Sequence[Scan], placeholders: dict[PiiKind, str]
-) -> Integers:
-    """Return the spans of all texts; the redacted texts are searched again."""
-    found = _search(*text_buffers(texts.rechunk()), scans)
-    spans, unsure = _choose(found, len(texts))
-    is_long = len(texts) == 1 and texts.str.len_bytes().item() >= LONG
-    replaced = NO_SPANS
+    Redacted texts are searched again.
+    """
+    spans, unsure, is_full = find_once(texts, scans)
     for _ in range(_MAX_ROUNDS - 1):
         if not len(unsure):
             break
         # A rejected candidate can be accepted later only if a neighbour was replaced.
-        before, replaced = replaced, spans
-        if len(unsure) < len(texts):
-            replaced = spans[np.isin(spans[:, 0], unsure)]
-            replaced[:, 0] = np.searchsorted(unsure, replaced[:, 0])
-        has_few_changes = is_long and len(replaced) - len(before) < MAX_CHANGES
-        is_kept = has_few_changes and is_dense(found, texts)
-        if not is_kept:
-            found.clear()  # of a long list as large as what is found now
+        replaced = spans[np.isin(spans[:, 0], unsure)]
+        replaced[:, 0] = np.searchsorted(unsure, replaced[:, 0])
         left = redact(texts.gather(unsure), replaced, placeholders)
-        if is_kept:
-            once, now = _placed(texts, before), _placed(texts, replaced)
-            zones = changes(once, now, _sizes(placeholders))
-            found = search_again(found, zones, text_buffers(left)[0], scans, _search)
-        else:
-            found = _search(*text_buffers(left), scans)
-        more, still_unsure = _choose(found, len(left))
+        more, still_unsure, has_too_many = find_once(left, scans)
+        is_full[unsure[has_too_many]] = True
         if len(more):
             moved = in_original(more, replaced, placeholders)
             moved[:, 0] = unsure[moved[:, 0]]
             spans, _ = without_overlap(np.concatenate([spans, moved]))
+        spans = _without_full(spans, is_full)
         unsure = unsure[still_unsure]
-    return spans
+        unsure = unsure[~is_full[unsure]]
+    return spans, is_full
 
 
-def _placed(texts: pl.Series, spans: Integers) -> Integers:
-    """Return start, end and kind of spans of one text, then start and end in bytes."""
-    from assets.filtered.kernels.span_edit import to_bytes
-
-    places = spans.copy()
-    to_bytes(*text_buffers(texts.rechunk()), places)
-    return np.column_stack([spans[:, 1:], places[:, 1:3]])
+def _without_full(spans: Integers, is_full: Booleans) -> Integers:
+    """Return the spans of texts that are not full; texts with too many spans are marked as such."""
+    is_full |= np.bincount(spans[:, 0], minlength=len(is_full)) > MAX_VALUES
+    return spans[~is_full[spans[:, 0]]] if is_full.any() else spans
 
 
-def _sizes(placeholders: dict[PiiKind, str]) -> Integers:
-    words = [placeholders[kind] for kind in KINDS]
-    return np.array([[len(word), len(word.encode())] for word in words])
+def find_once(texts: pl.Series, scans: Sequence[Scan]) -> tuple[Integers, Integers, Booleans]:
+    """Return the spans of the texts, the rows to search again once redacted, and those too full.
 
-
-def find_once(texts: pl.Series, scans: Sequence[Scan]) -> tuple[Integers, Integers]:
-    """Return the spans of the texts, and the rows to search again once redacted, ascending.
-
-    The latter have a rejected candidate so near to a span that its check may have read the span.
+    Rows to search again, ascending, have a rejected candidate so near to a span that its check may
+    have read the span. A full row has no spans: it has more than MAX_VALUES, of a scan or in all.
     """
-    return _choose(_search(*text_buffers(texts.rechunk()), scans), len(texts))
-
-
-def _choose(found: list[Found], num_texts: int) -> tuple[Integers, Integers]:
-    """Return what `find_once` does."""
     from assets.filtered.kernels.span_edit import mark_near
 
-    blocks = [block for own in found for block in own.blocks]
-    counts = np.cumsum([0, *((block[:, 3] != REJECTED).sum() for block in blocks)])
-    chosen = np.empty((counts[-1], 4), np.int64)  # half a gigabyte less than joined parts
-    for block, first, last in zip(blocks, counts, counts[1:], strict=False):
-        chosen[first:last] = block[block[:, 3] != REJECTED, :4]
-    spans, chosen = without_overlap(chosen)
-    is_near = np.zeros(num_texts, np.uint8)
+    is_full = np.zeros(len(texts), np.bool_)
+    blocks = list(_search(*text_buffers(texts.rechunk()), scans, is_full))
+    accepted = np.concatenate([NO_SPANS, *(block[block[:, 3] != REJECTED] for block in blocks)])
+    spans, chosen = without_overlap(accepted[~is_full[accepted[:, 0]]])
+    spans = _without_full(spans, is_full)
+    is_near = np.zeros(len(texts), np.uint8)
     mark_near(chosen, HIDDEN, spans, _REACH, is_near)
     for block in blocks:
         mark_near(block, REJECTED, spans, _REACH, is_near)
-    return spans, np.flatnonzero(is_near)
+    return spans, np.flatnonzero(is_near), is_full
 
 
-def _search(data: Bytes, offsets: Integers, scans: Sequence[Scan]) -> list[Found]:
-    """Return the spans and the rejected candidates of each scan, as `check_candidates` does."""
-    found = []
+def _search(
+    data: Bytes, offsets: Integers, scans: Sequence[Scan], is_full: Booleans
+) -> Iterator[Integers]:
+    """Yield the spans and the rejected candidates of each scan, as `check_candidates` does.
+
+    Texts in which a scan finds more than MAX_VALUES are marked in `is_full`, and read no further.
+    """
     for scan, windows in zip(scans, windows_of(data, offsets, scans), strict=True):
-        blocks = []
-        for first in range(0, len(windows), _MAX_WINDOWS):
-            for places in candidates_in(data, windows[first : first + _MAX_WINDOWS], scan):
-                for start in range(0, len(places), _MAX_PLACES):
-                    own = places[start : start + _MAX_PLACES]
-                    blocks.append(check_candidates(data, offsets, scan, own))
-        found.append(Found([block for block in blocks if len(block)], len(windows) > 0))
-    return found
+        counts = np.zeros(len(is_full), np.int64)
+        for places in _places(data, windows, scan):
+            places = places[~is_full[places[:, 0]]]
+            found = check_candidates(data, offsets, scan, places)
+            counts += np.bincount(found[found[:, 3] != REJECTED, 0], minlength=len(counts))
+            is_full |= counts > MAX_VALUES
+            yield found
 
 
-def _report(spans: Integers, num_rows: int, kinds: Sequence[PiiKind]) -> pl.DataFrame:
+def _places(data: Bytes, windows: Integers, scan: Scan) -> Iterator[Integers]:
+    """Yield the candidates of a scan, a few thousand at a time."""
+    for first in range(0, len(windows), _MAX_WINDOWS):
+        for places in candidates_in(data, windows[first : first + _MAX_WINDOWS], scan):
+            for start in range(0, len(places), _MAX_PLACES):
+                yield places[start : start + _MAX_PLACES]
+
+
+def _report(spans: Integers, is_full: Booleans, kinds: Sequence[PiiKind]) -> pl.DataFrame:
+    num_rows = len(is_full)
     rows, starts, ends, numbers = spans.T
     columns = {
         "kind": pl.Series(KINDS, dtype=pl.String).gather(numbers),
@@ -193,7 +177,7 @@ def _report(spans: Integers, num_rows: int, kinds: Sequence[PiiKind]) -> pl.Data
         f"pii_{kind}": np.bincount(rows[numbers == KINDS.index(kind)], minlength=num_rows)
         for kind in kinds
     }
-    total = sum(counts.values(), np.zeros(num_rows, np.int64))
+    total = sum(counts.values(), is_full * (MAX_VALUES + 1))
     return frame.hstack(
         [
             pl.Series(name, count, dtype=pl.Int64)

@@ -6,11 +6,7 @@ Sources: SSA (numbers never issued), ISO/IEC 7812 (cards), ISO 13616 and SWIFT's
 import re
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from assets.filtered.pii.scan import FAR, Scan, Span
-from resources.made_once import made_once
 
 
 def _check_ssn(text: str, start: int, end: int) -> Iterator[Span]:
@@ -24,15 +20,6 @@ def _check_ssn(text: str, start: int, end: int) -> Iterator[Span]:
     is_issued = area[0] != "9" and area not in ("000", "666") and group != "00" and serial != "0000"
     if is_free and is_issued and not _PRODUCT_BEFORE.search(before):
         yield start, end
-
-
-def _decide_ssn(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_numbers import decide_ssn
-
-    ends: NDArray[np.int64] = decide_ssn(data, offsets, places)
-    return ends
 
 
 _PRODUCT_BEFORE = re.compile(
@@ -61,38 +48,21 @@ def _check_card(text: str, start: int, end: int) -> Iterator[Span]:
         i += max(1, size)
 
 
-def _find_cards(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_numbers import find_cards
-
-    found: NDArray[np.int64] = find_cards(data, offsets, places, _card_lengths())
-    return found
-
-
-@made_once
-def _card_lengths() -> NDArray[np.int64]:
-    """Make the table of lengths that the kernel reads: by four digits, a bit for each length."""
-    lengths = np.zeros(10_000, np.int64)
-    for size in range(13, 20):
-        fits = [_CARD.fullmatch(f"{head:04}" + "0" * (size - 4)) for head in range(10_000)]
-        lengths |= np.array([1 << size if fit else 0 for fit in fits])
-    return lengths
-
-
 def _card_groups_at(text: str, groups: list[Span], lengths: list[int], i: int) -> int:
     """Return the number of digit groups from `i` on that make one card number, or 0."""
     sizes = [len(shape) for shape in _CARD_GROUPS if tuple(lengths[i : i + len(shape)]) == shape]
     for size in [1] * (13 <= lengths[i] <= 19) + sizes:
         first, last = groups[i][0], groups[i + size - 1][1]
+        digits = re.sub(r"\D", "", text[first:last]) if size > 1 else text[first:last]
+        if not _CARD.fullmatch(digits):  # most of all runs of digits
+            continue
         in_table = size > 1 and (4 in lengths[i - 1 : i] or 4 in lengths[i + size : i + size + 1])
         before, after = text[max(0, first - 5) : first], text[last : last + 2]
         is_free = not re.search(r"(?a)[\w/+$]\Z|\w[-.]\Z|[A-Z]{2}\d\d \Z", before) and not re.match(
             r"(?a)\w|[-.]\d", after
         )
-        digits = re.sub(r"\D", "", text[first:last])
         is_even = len({text[stop] for _, stop in groups[i : i + size - 1]}) < 2
-        if is_free and is_even and not in_table and _CARD.fullmatch(digits) and passes_luhn(digits):
+        if is_free and is_even and not in_table and passes_luhn(digits):
             return size
     return 0
 
@@ -142,24 +112,6 @@ def _check_iban(text: str, start: int, end: int) -> Iterator[Span]:
             yield head.start(), stop
 
 
-def _find_ibans(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_numbers import find_ibans
-
-    found: NDArray[np.int64] = find_ibans(data, offsets, places, _iban_lengths())
-    return found
-
-
-@made_once
-def _iban_lengths() -> NDArray[np.int64]:
-    """Make the table of lengths that the kernel reads: by two letters as digits to base 26."""
-    lengths = np.zeros((26, 26), np.int64)
-    for country, length in _IBAN_LENGTHS.items():
-        lengths[ord(country[0]) - ord("A"), ord(country[1]) - ord("A")] = length
-    return lengths.ravel()
-
-
 def passes_mod97(iban: str) -> bool:
     """Check an IBAN's check digits: with letters as numbers, 1 modulo 97 (ISO 7064, MOD 97-10)."""
     turned = iban[4:] + iban[:4]
@@ -177,7 +129,7 @@ _SSN_NAMED = (
 _IBAN_CORE = r"[0-9]{2} ?[A-Z0-9]{4} ?[0-9][A-Z0-9]{2}[0-9] ?[A-Z0-9]{3}"
 
 SCANS = (
-    Scan("ssn", _SSN, _check_ssn, (r"\d{3}-\d{2}-\d{4}",), decide=_decide_ssn),
+    Scan("ssn", _SSN, _check_ssn, (r"\d{3}-\d{2}-\d{4}",)),
     Scan(
         "ssn",
         _SSN_NAMED,
@@ -185,7 +137,6 @@ SCANS = (
         (r"[sS][sS][nN][^\n<>\[\]{}]", r"[oO]cial [sS]ecurity"),
         r"[^\n<>\[\]{}]",
         144,
-        decide=_decide_ssn,
     ),
     Scan(
         "credit_card",
@@ -194,7 +145,6 @@ SCANS = (
         (r"[2-6]\d{3}[- \d]\d{3}[- \d]{2}",),
         "[0-9 -]",
         FAR,
-        find=_find_cards,
     ),
     Scan(
         "iban",
@@ -203,6 +153,5 @@ SCANS = (
         (r"[A-Z]{2}\d\d[ A-Z0-9]{4}",),
         "[A-Z0-9 ]",
         FAR,
-        find=_find_ibans,
     ),
 )

@@ -7,11 +7,8 @@ in quotes, or after "=" in configuration, any secret counts; in prose only what 
 import re
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from assets.filtered.pii.scan import FAR, Scan, Span
-from assets.filtered.pii.secret_words import is_placeholder, is_strong, word_tree
+from assets.filtered.pii.secret_words import is_placeholder, is_strong
 
 # Separate patterns, for their literals make fast prefilters: names of any language and case.
 _NAMES = (
@@ -296,24 +293,6 @@ def _bare(text: str, place: int) -> Span:
     return place, place + len(value.rstrip(".,;:)]}>\"'”»"))
 
 
-def _decide_password(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_passwords import decide_password
-
-    ends: NDArray[np.int64] = decide_password(data, offsets, places, word_tree())
-    return ends
-
-
-def _decide_option(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_commands import decide_option
-
-    ends: NDArray[np.int64] = decide_option(data, offsets, places, word_tree())
-    return ends
-
-
 def _check_option(text: str, start: int, end: int) -> Iterator[Span]:
     """Yield the secret of the short option of a command that takes one."""
     match = _OPTION.match(text, start, end)
@@ -345,7 +324,7 @@ SCANS = (
         sight=_SIGHT,
     ),
     *(
-        Scan("password", names, _check_password, clues, sight=_SIGHT, decide=_decide_password)
+        Scan("password", names, _check_password, clues, sight=_SIGHT)
         for names, clues in zip(_NAMES, _CLUES, strict=True)
     ),
     Scan(
@@ -355,6 +334,5 @@ SCANS = (
         ("mysql", "mariadb", "sshpass", "docker login", "redis-cli", "curl", "wget", "ldap[a-z]"),
         r"[^\n]",
         FAR,
-        decide=_decide_option,
     ),
 )

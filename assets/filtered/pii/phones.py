@@ -6,11 +6,7 @@ Sources: ITU E.164 (calling codes), North American Numbering Plan.
 import re
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from assets.filtered.pii.scan import Scan, Span
-from resources.made_once import made_once
 
 # ITU-T E.164 assigned country codes except 1, which has its own rule.
 _CALLING_CODE = (
@@ -47,31 +43,6 @@ def _check_plus(text: str, start: int, end: int) -> Iterator[Span]:
     start -= text[start - 1 : start] == "(" and match[0].count(")") > match[0].count("(")
     if 9 <= len(digits) <= 15 and "00000" not in digits and not is_decimal:
         yield start, match.end()
-
-
-def _decide_plus(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_phones import decide_international
-
-    ends: NDArray[np.int64] = decide_international(data, offsets, places, _calling_codes())
-    return ends
-
-
-@made_once
-def _calling_codes() -> NDArray[np.uint8]:
-    """Make the table of the lengths of codes, by the three digits that a number begins with."""
-    codes = [re.match(_CALLING_CODE, f"{digits:03}") for digits in range(1000)]
-    return np.array([len(code[0]) if code else 0 for code in codes], np.uint8)
-
-
-def _decide_american(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_phones import decide_american
-
-    ends: NDArray[np.int64] = decide_american(data, offsets, places)
-    return ends
 
 
 def _check_american(text: str, start: int, end: int) -> Iterator[Span]:
@@ -117,15 +88,6 @@ def _check_introduced(text: str, start: int, end: int) -> Iterator[Span]:
         yield match.start(), match.start() + len(number)
 
 
-def _decide_introduced(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_phones import decide_introduced
-
-    ends: NDArray[np.int64] = decide_introduced(data, offsets, places)
-    return ends
-
-
 _INTROS = (
     "[Tt]el|TEL|[Pp]hone|PHONE|[Ff]ax|FAX|[Tt]él|[Tt]eléf|[Mm]obil|MOBIL|[Mm]óvil|[Cc]ell|[Hh]andy|"
     "[Ww]hats[Aa]pp|[Tt]lf|[Ff]on|[Тт]ел|电话|電話|전화|[Kk]omórk"
@@ -143,14 +105,12 @@ SCANS = (
         r"\+\(?[1-9][0-9 ().–/-]{6}",
         _check_plus,
         (rf"+[1-9]{_SIGN}{{6}}", rf"+([1-9]{_SIGN}{{6}}"),
-        decide=_decide_plus,
     ),
     Scan(
         "phone",
         _AMERICAN_NUMBER,
         _check_american,
         (r"[-. ][1-9]\d{2}[-. ]\d{4}",),
-        decide=_decide_american,
     ),
     Scan(
         "phone",
@@ -158,6 +118,5 @@ SCANS = (
         _check_introduced,
         (rf"[^0-9A-Za-z_\n<>\[\]{{}}]\d{_SIGN}{{5}}",),
         r"[^\n<>\[\]{}]",
-        decide=_decide_introduced,
     ),
 )

@@ -3,13 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from resources.settings.filtering.filter_steps import PiiKind
 
 Span = tuple[int, int]
-Decide = Callable[[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
 FAR = 1 << 40  # the reach of a candidate that only `held` bounds
 
 
@@ -20,9 +16,8 @@ class Scan(NamedTuple):
     count. A candidate that can count holds the first byte of one of `clues` (see `pii.clues`), has
     only bytes of the class `held`, and reaches at most `reach` bytes before and after that byte: no
     more of a text is searched. A check reads at most 120 characters before a candidate, and `sight`
-    after it. `decide(data, offsets, places)` decides on many candidates at once: those in plain
-    surroundings; `find`, in place of `check`, on all. See `kernels.plain`. `mark` is a sign that
-    every candidate has, and that the pattern never goes beyond a second time.
+    after it. `mark` is a sign that every candidate has, and that the pattern never goes beyond a
+    second time.
     """
 
     kind: PiiKind
@@ -32,6 +27,4 @@ class Scan(NamedTuple):
     held: str = "."
     reach: int = 64
     sight: int = 640
-    decide: Decide | None = None
-    find: Decide | None = None
     mark: str = ""

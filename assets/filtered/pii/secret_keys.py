@@ -10,9 +10,6 @@ import string
 from collections import Counter
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from assets.filtered.pii.scan import FAR, Scan, Span
 
 _SPECIFIC_KEY = re.compile(
@@ -104,15 +101,6 @@ def _check_assigned_key(text: str, start: int, end: int) -> Iterator[Span]:
         yield first, match.end()
 
 
-def _decide_assigned_key(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_keys import decide_assigned_key
-
-    ends: NDArray[np.int64] = decide_assigned_key(data, offsets, places, MIN_KEY_ENTROPY)
-    return ends
-
-
 def entropy(word: str) -> float:
     """Return Shannon's entropy of the characters of a non-empty word, in bits per character."""
     shares = [count / len(word) for count in Counter(word).values()]
@@ -193,7 +181,6 @@ SCANS = (
         _ASSIGNED_CLUES,
         r"[A-Za-z0-9_\"'`\s=:>+/.~\x80-\xff-]",
         96,
-        decide=_decide_assigned_key,
     ),
     Scan("api_key", "AccountKey=", _check_account_key, ("AccountKey=",)),
     Scan(

@@ -5,17 +5,6 @@ is no secret; a concrete value is, also in an example.
 """
 
 import re
-from collections.abc import Iterator
-from itertools import product
-from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
-
-from resources.made_once import made_once
-
-if TYPE_CHECKING:
-    from assets.filtered.kernels.plain.plain_names import WordTree
 
 # Words in small letters; "~" stands for a blank, hyphen or underscore that may be there.
 _ROLES = (
@@ -79,55 +68,6 @@ _TEMPLATE = re.compile(
 def is_placeholder(value: str) -> bool:
     """Check that a value takes a secret's place instead of being one."""
     return bool(_PLACEHOLDER.fullmatch(value) or _TEMPLATE.search(value))
-
-
-def word_tree() -> "WordTree":
-    """Make the tree of words that the kernels read: those above, without those of other letters.
-
-    Each call of a kernel needs its own: its last array is room that the kernel writes to.
-    """
-    from assets.filtered.kernels.plain.plain_names import LONGEST, WordTree
-
-    return WordTree(*_nodes(), np.empty(LONGEST + 1, np.int64))
-
-
-@made_once
-def _nodes() -> tuple[NDArray[np.int16], NDArray[np.uint8]]:
-    """Make the nodes of the tree and their flags: see `WordTree`."""
-    from assets.filtered.kernels.plain import plain_names as kinds
-
-    tree: list[dict[str, int]] = [{}]
-    flags = [0]
-    for words, flag in (
-        (_ROLES, kinds.ROLE),
-        ("mon", kinds.NO_KEY),
-        (_THINGS, kinds.THING | kinds.MORE),
-        (_AFTER_THINGS, kinds.MORE),
-        (_WORDS, kinds.PLACEHOLDER),
-        (_TECHNICAL_NAMES, kinds.TECHNICAL),
-        (_UNITS, kinds.UNIT),
-    ):
-        for word in _spellings(words):
-            node = 0
-            for sign in word:
-                if sign not in tree[node]:
-                    tree[node][sign] = len(tree)
-                    tree.append({})
-                    flags.append(0)
-                node = tree[node][sign]
-            flags[node] |= flag
-    nodes = np.zeros((len(tree), kinds.SIGNS), np.int16)
-    for node, children in enumerate(tree):
-        for sign, child in children.items():
-            nodes[node, ord(sign) - 32] = child
-    return nodes, np.array(flags, np.uint8)
-
-
-def _spellings(words: str) -> Iterator[str]:
-    """Yield words with all that "~" stands for."""
-    for word in words.split():
-        for signs in product(("", "-", "_", " "), repeat=word.count("~")):
-            yield word.replace("~", "{}").format(*signs)
 
 
 _TECHNICAL = re.compile(

@@ -9,9 +9,6 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
-
 from assets.filtered.pii.scan import FAR, Scan, Span
 
 # Trunk prefix 0: an area of two to five digits, and groups that never are a lone digit, except
@@ -81,15 +78,6 @@ _ROW_AFTER = re.compile(r"[ \t|;,\])}]*\n[ \t|(\[{]*\d+[ \t]+\d")
 _DATE = re.compile(r"\d\d? \d\d? (?:19|20)\d\d\b.*|(?:19|20)\d\d [01]?\d [0-3]\d\b.*")
 
 
-def _decide_spaced(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_groups import decide_spaced
-
-    ends: NDArray[np.int64] = decide_spaced(data, offsets, places)
-    return ends
-
-
 def _check_spaced(text: str, start: int, end: int) -> Iterator[Span]:
     if end - start > 40:
         return
@@ -110,9 +98,10 @@ def _check_spaced(text: str, start: int, end: int) -> Iterator[Span]:
     if is_open and "\n" in before and _ROW_BEFORE.search(before):
         return
     # The names of a phone have letters, and a list of numbers has none: 30 µs a number.
-    is_named = bool(_LETTER.search(before) and _PHONE_BEFORE.search(before))
+    line = before.rfind("\n") + 1  # none of the words is before it
+    is_named = bool(_LETTER.search(before, line) and _PHONE_BEFORE.search(before, line))
     if is_named or not (
-        (is_open and _is_among_numbers(text, start, end)) or _BEFORE.search(before)
+        (is_open and _is_among_numbers(text, start, end)) or _BEFORE.search(before, line)
     ):
         yield start, end
 
@@ -169,6 +158,5 @@ SCANS = (
         (r"[\d)] \d\d[ \d]{2}",),
         "[0-9() ]",
         FAR,
-        decide=_decide_spaced,
     ),
 )

@@ -6,12 +6,9 @@ The secret of `scheme://user:secret@host` counts, and a user that is a token. Th
 import re
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from assets.filtered.pii.scan import FAR, Scan, Span
 from assets.filtered.pii.secret_keys import entropy
-from assets.filtered.pii.secret_words import is_placeholder, word_tree
+from assets.filtered.pii.secret_words import is_placeholder
 
 # A password with a raw "@" ends at the last one before the path.
 _MORE = re.compile(r"[^\s/<>\"'`?#@,]{0,100}@(?=[\w\[$({%<])")
@@ -35,15 +32,6 @@ def _check_url(text: str, start: int, end: int) -> Iterator[Span]:
         yield first, first + len(user)
 
 
-def _decide_url(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_urls import decide_url
-
-    ends: NDArray[np.int64] = decide_url(data, offsets, places, word_tree())
-    return ends
-
-
 def _is_token(user: str) -> bool:
     num_digits = sum(sign.isdigit() for sign in user)
     is_word = is_placeholder(user) or not re.fullmatch(r"[\w+/=~%-]{16,300}", user, re.ASCII)
@@ -57,15 +45,6 @@ def _check_dsn(text: str, start: int, end: int) -> Iterator[Span]:
         yield start + secret.start(1), start + secret.end(1)
 
 
-def _decide_dsn(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], places: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from assets.filtered.kernels.plain.plain_urls import decide_dsn
-
-    ends: NDArray[np.int64] = decide_dsn(data, offsets, places, word_tree())
-    return ends
-
-
 _USER = r"://[^\s/<>\"@]+@"
 _DSN = r"[A-Za-z0-9_.-]{1,32}:[^\s:\"'`/@]{1,100}@(?:tcp|unix)\("
 
@@ -77,7 +56,6 @@ SCANS = (
         (r"[^\s/<>\"@]@",),
         r"[^\s<>\"]",
         FAR,
-        decide=_decide_url,
         mark="@",
     ),
     Scan(
@@ -87,7 +65,6 @@ SCANS = (
         ("@tcp(", "@unix("),
         r"[^\s\"'`/]",
         FAR,
-        decide=_decide_dsn,
         mark="@",
     ),
 )

@@ -131,7 +131,9 @@ def limit_at(scores: Floats, rule: Rule, cut: int) -> float | None:
 
 
 def form_of(rule: Rule) -> str:
-    """Return "count", "share" or "amount"; an empty text for a flag or a list of names."""
+    """Return "count", "share" or "amount"; an empty text for a flag, names or a fixed rule."""
+    if not rule.field:
+        return ""
     if rule.group == CUSTOM:
         return "amount"
     annotation = rule_groups()[rule.group].model_fields[rule.field].annotation

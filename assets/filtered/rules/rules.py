@@ -14,6 +14,7 @@ import polars as pl
 
 from assets.filtered.rules.custom import CustomRule
 from resources.settings.faults import nearest
+from resources.settings.filtering.filter_steps import MAX_VALUES
 from resources.settings.filtering.rules import RuleGroup, RulesConfig
 from resources.settings.limits import EVERY_LANGUAGE, LimitByLanguage
 
@@ -70,6 +71,10 @@ class Rule:
         return _broken(self)
 
 
+# A text with more is not searched to its end, so its unmasked rest must not be kept.
+TOO_MANY_VALUES = Rule("pii.too_many_values", "pii_total", MAX_VALUES, "above")
+
+
 @lru_cache(maxsize=1024)  # made once a worker: the expressions of 33 rules take 0.8 ms
 def _broken(rule: Rule) -> pl.Expr:
     score, limit = pl.col(rule.score), rule.limit
@@ -82,8 +87,13 @@ def _broken(rule: Rule) -> pl.Expr:
     return beyond.fill_null(False).alias(rule.name)
 
 
-def rules_for(config: RulesConfig, custom: Sequence[CustomRule] = ()) -> list[Rule]:
-    """Return the rules in force, in the order of groups and fields; custom rules come last."""
+def rules_for(
+    config: RulesConfig, custom: Sequence[CustomRule] = (), *, pii: bool = False
+) -> list[Rule]:
+    """Return the rules in force, in the order of groups and fields; custom rules follow.
+
+    pii: personal data is searched for, to which belongs, last, a rule that no setting changes.
+    """
     groups = [(name, group) for name, group in config if isinstance(group, RuleGroup)]
     rules = [
         _to_rule(name, group, field)
@@ -91,7 +101,8 @@ def rules_for(config: RulesConfig, custom: Sequence[CustomRule] = ()) -> list[Ru
         for field in type(group).model_fields
         if is_rule(group, field) and not _is_off(getattr(group, field))
     ]
-    return rules + [rule for own in custom for rule in _custom_rules(own, config.custom)]
+    rules += [rule for own in custom for rule in _custom_rules(own, config.custom)]
+    return [*rules, TOO_MANY_VALUES] if pii else rules
 
 
 def unknown_custom_rules(config: RulesConfig, custom: Sequence[CustomRule]) -> list[str]:

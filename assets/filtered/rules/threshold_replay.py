@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from assets.filtered.rules.rules import Rule
+from assets.filtered.rules.rules import TOO_MANY_VALUES, Rule
 from resources.errors import UsageError, unknown_name
 from resources.settings.faults import dotted
 from resources.settings.filtering.presets import lay_over
@@ -115,6 +115,12 @@ def find_field(key: str, custom: Sequence[str] = ()) -> tuple[str, str]:
         return known[key]
     if (is_setting and name == COMPARED) or (group in groups and not name):
         return group, name
+    if key == TOO_MANY_VALUES.name:
+        raise UsageError(
+            f"{key} cannot be changed: a document with more than {TOO_MANY_VALUES.threshold:,} "
+            "values of personal data is not searched to its end, and so is not kept. Split it into "
+            "documents, or mask it before it is read."
+        )
     if is_setting:
         raise UsageError(
             f"{key} is no threshold: it changes the score itself, and the decisions hold scores, "

@@ -99,7 +99,8 @@ def propose(corpus: Corpus, source: str, keep: float, *, all_rules: bool) -> Cal
     }
     changes = [Change(*key, to_value(limit)) for key, limit in proposed.items()]
     of_source.overlay = overlay_of(rules, changes)
-    of_source.then = rules_for(changed_rules(rules, of_source.overlay), own)
+    has_pii = manifest.config.get("pii") is not None
+    of_source.then = rules_for(changed_rules(rules, of_source.overlay), own, pii=has_pii)
     count(corpus, of_source)
     removed = removed_by(of_source, columns)
     kept = Kept(*totals(of_source.before, of_source.after))

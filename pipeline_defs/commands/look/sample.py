@@ -101,7 +101,9 @@ def sample(*, choice: Choice) -> int:
 def rule_in_force(corpus: Corpus, manifest: Manifest, key: str) -> Rule:
     """Return the rule of a name (or key in pipeline.yaml) among those that made the decisions."""
     custom = filter_data(corpus, manifest).custom
-    rules = {rule.name: rule for rule in rules_for(rules_config(manifest), custom)}
+    has_pii = manifest.config.get("pii") is not None
+    in_force = rules_for(rules_config(manifest), custom, pii=has_pii)
+    rules = {rule.name: rule for rule in in_force}
     if key in rules:
         return rules[key]
     if key not in thresholds():

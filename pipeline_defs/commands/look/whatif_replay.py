@@ -103,7 +103,8 @@ def replay(corpus: Corpus, source: str, assignments: Sequence[str]) -> Replay:
     refuse_first_failure(manifest)
     rules = rules_config(manifest)
     own = filter_data(corpus, manifest).custom
-    now = rules_for(rules, own)
+    has_pii = manifest.config.get("pii") is not None
+    now = rules_for(rules, own, pii=has_pii)
     columns = score_columns(corpus, manifest) or {name for rule in now for name in rule.scores}
     if without_score(now, columns):
         raise StoreError(other_version(source, "a score is missing"))
@@ -118,7 +119,7 @@ def replay(corpus: Corpus, source: str, assignments: Sequence[str]) -> Replay:
         else:
             wanted.append(change)
     overlay = overlay_of(rules, wanted)
-    then = rules_for(changed_rules(rules, overlay), own)
+    then = rules_for(changed_rules(rules, overlay), own, pii=has_pii)
     return Replay(manifest, now, then, overlay, skipped, differences(corpus, manifest))
 
 
