@@ -11,7 +11,7 @@ from builders import Build, hashes, open_corpus, sentence, write_corpus, write_j
 from assets.deduped import substrings_asset as stage
 from assets.deduped.repeats.substrings import cut_spans
 from resources import passes
-from resources import tasks as tasks_module
+from resources import run_tasks as runner
 from resources.run_reports import read_report
 from resources.store.store import StoreError
 
@@ -108,7 +108,7 @@ def test_tasks_are_as_large_for_many_parts_as_for_few(
 
     def run_tasks(corpus: Any, tasks: list[Any], work: Any) -> list[Any]:
         seen.extend(tasks)
-        return tasks_module.run_tasks(corpus, tasks, work)
+        return runner.run_tasks(corpus, tasks, work)
 
     monkeypatch.setattr(passes, "run_tasks", run_tasks)
     sizes: list[dict[str, int]] = []
