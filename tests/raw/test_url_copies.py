@@ -49,8 +49,8 @@ corpus = open_corpus(Path(sys.argv[1]))
 if sys.argv[2] == "publication":
     store.Partition.commit = end
 asset.remove_copies = end
-for manifest in run_stage(corpus, asset.RAW):
-    asset.RAW.conclude(corpus, typed(manifest, asset.RAW))
+for manifest in run_stage(corpus, asset.STAGE):
+    asset.STAGE.conclude(corpus, typed(manifest, asset.STAGE))
 """
 
 
