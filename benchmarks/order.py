@@ -14,8 +14,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from corpus_loader.epochs import SourceShape
-from corpus_loader.order import PhaseOrder
+from corpus_loader.order import PhaseOrder, SourceShape
 
 BATCH = 512
 BLOCK = 32_768

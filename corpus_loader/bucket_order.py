@@ -1,16 +1,17 @@
 """The order of a phase whose batches are of one bucket each, computed and never stored.
 
-    position -> block of `batch_samples` -> bucket, and number of its block     (turns.py)
+    position -> block of `batch_samples` -> bucket, and number of its block
+                                                                (weighted_round_robin.py)
              -> position in the order of that bucket by itself                  (order.py)
              -> row of its shards -> row of all shards of the source
 
 The blocks of the buckets take turns, so that every prefix of blocks has each bucket within
-`turns.LARGEST_ERROR` blocks of its share. What a bucket has beyond whole blocks comes after all
+`LARGEST_ERROR` blocks of its share. What a bucket has beyond whole blocks comes after all
 blocks, the shortest bucket first: so every row is drawn, the blocks stay aligned, and only batches
 at the edges of these rests hold two lengths.
 
 A source's samples are shared out to its buckets by their rows, each to within
-`turns.LARGEST_ERROR` samples of its share, and exactly in whole epochs. Each bucket of a source has
+`LARGEST_ERROR` samples of its share, and exactly in whole epochs. Each bucket of a source has
 epochs of its own.
 """
 
@@ -24,11 +25,18 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from corpus_loader.epochs import Indices, SourceShape
 from corpus_loader.interleave import Int64s, unique
-from corpus_loader.order import SEED_BITS, PhaseOrder, Samples, SourceOrder, check_positions
+from corpus_loader.order import (
+    SEED_BITS,
+    Indices,
+    PhaseOrder,
+    Samples,
+    SourceOrder,
+    SourceShape,
+    check_positions,
+)
 from corpus_loader.permutation import derive_key
-from corpus_loader.turns import Turns
+from corpus_loader.weighted_round_robin import Turns
 
 FIRST_NUMBER = re.compile(r"\d+")
 

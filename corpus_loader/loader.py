@@ -33,13 +33,19 @@ import numpy as np
 import numpy.typing as npt
 
 from corpus_loader.batch import Batch, Documents, Group
-from corpus_loader.mixture import Mixture, mixtures
+from corpus_loader.find_mixture import (
+    VALIDATION,
+    Asked,
+    Part,
+    check_takedowns,
+    find_part,
+    mixtures,
+)
+from corpus_loader.mixture import Mixture
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.remote import open_files
 from corpus_loader.reader import LoaderOptions, Reader, check_data
 from corpus_loader.split import Split, Steps
-from corpus_loader.takedowns import check_takedowns
-from corpus_loader.validation import VALIDATION, Asked, Part, find_part
 
 STATE_VERSION = 1
 BatchType = TypeVar("BatchType")

@@ -6,20 +6,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from corpus_loader.bucket_order import BucketedSource, OneBucketOrder
-from corpus_loader.epochs import SourceShape
-from corpus_loader.order import PhaseOrder, order_seed
+from corpus_loader.order import PhaseOrder, SourceShape, order_seed
 from corpus_loader.places.errors import CorpusError
-from corpus_loader.places.files import DIGITS, TAGS, Files, is_tag_name
-from corpus_loader.seal import unsealed
 
 VERSION = 6  # of one whose weights change, and of validation: older loaders would train on it
 WITH_CONTINUES = 5  # of one that continues another
@@ -28,7 +23,6 @@ WITH_ONE_BUCKET_BATCHES = 3  # of one with batches of one bucket
 WITH_REMOVED = 2  # of one with removed rows
 WITHOUT_REMOVED = 1  # of one without: older loaders read it
 MIXTURE_FILE = "mixture"  # kind of the file, in the manifest
-IS_FINGERPRINT = re.compile(r"[0-9a-f]{32}\Z")
 FLAT_SUFFIXES = frozenset({"bin", "idx", "spans"})
 MASK_SUFFIX = "loss"  # of the file with the loss mask of a shard, if it has one
 
@@ -204,135 +198,6 @@ class Mixture:
 def bucket_lengths(shard: Shard) -> str:
     """Return the name of a shard's bucket without its group's: "2048" of "2048.class-1"."""
     return shard.bucket.partition(".")[0]
-
-
-def find_mixture(files: Files, phase: str, data: str | None = None) -> Mixture:
-    """Return the newest mixture of a phase; or that of a tag, or with a fingerprint: `data`.
-
-    Raises CorpusError with the phases, fingerprints or tags that there are, and what to run.
-    """
-    known = files.names("mixed")
-    if known and phase not in known:
-        raise CorpusError(f"no phase {phase!r} here; there are: {', '.join(known)}")
-    if data is not None and not IS_FINGERPRINT.match(data):
-        return tagged_mixture(files, phase, data)
-    fingerprints = []
-    for mixture in mixtures(files, phase):
-        if data in (None, mixture.fingerprint):
-            return mixture
-        fingerprints.append(mixture.fingerprint)
-    raise CorpusError(
-        f"no mixture of phase {phase!r} has the fingerprint {data}; there are, the newest first: "
-        f"{', '.join(dict.fromkeys(fingerprints))}. Older ones were collected: raise "
-        "`keep_manifests` before you mix again, or start without the state."
-    )
-
-
-def tagged_mixture(files: Files, phase: str, tag: str) -> Mixture:
-    """Return the mixture of a phase in a tagged state; CorpusError if there is none."""
-    number = tagged_number(files, phase, tag)
-    if number is None:
-        raise CorpusError(
-            f"the tag {tag!r} has no mixture of phase {phase!r}: the phase was not mixed when the "
-            "corpus was tagged. Name another tag, or open the newest mixture without `data`."
-        )
-    try:
-        return mixture_of_number(files, phase, number)
-    except FileNotFoundError:
-        raise CorpusError(
-            f"mixed[{phase}] has no manifest {number}, which the tag {tag!r} names. Put a copy of "
-            "it there, or name another tag."
-        ) from None
-
-
-def tagged_number(files: Files, phase: str, tag: str) -> int | None:
-    """Return the number of a phase's manifest in a tag, None if the tag has none of it."""
-    path = f"{TAGS}/{tag}.json"
-    try:
-        if not is_tag_name(tag):
-            raise FileNotFoundError(tag)
-        said = json.loads(unsealed(files.read(path)))
-        places = {(m["stage"], m["partition"]): int(m["number"]) for m in said["manifests"]}
-    except FileNotFoundError:
-        there = ", ".join(tag_names(files)) or "none that this server lists"
-        raise CorpusError(
-            f"data is {tag!r}, which is neither a tag nor the fingerprint of a mixture, 32 hex "
-            f"digits. Tags are: {there}. `corpus tag NAME` makes one."
-        ) from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorpusError(
-            f"{path} is not a tag ({type(error).__name__}: {error}). Put a copy of it there."
-        ) from error
-    return places.get(("mixed", phase))
-
-
-def tag_names(files: Files) -> list[str]:
-    """Return the names of all tags; none if the server does not list."""
-    names = [name.removesuffix(".json") for name in files.names(TAGS) if name.endswith(".json")]
-    return [name for name in names if is_tag_name(name)]
-
-
-def mixtures(files: Files, phase: str) -> Iterator[Mixture]:
-    """Yield the kept mixtures of a phase, the newest first; CorpusError if there is none."""
-    folder = f"mixed/{phase}"
-    newest = files.newest(f"{folder}/_manifests")
-    if newest is None:
-        raise CorpusError(
-            f"mixed[{phase}] is not materialized (looked for {folder}/_manifests/*.json). If the "
-            "path is that of a store, materialize `mixed` first: run the job `mix_corpus`."
-        )
-    seen = set()
-    for number in range(int(PurePosixPath(newest).stem), 0, -1):  # old ones go from the lowest up
-        try:
-            mixture = mixture_of_number(files, phase, number)
-        except FileNotFoundError:
-            break
-        seen.add(number)
-        yield mixture
-    tagged = {tagged_number(files, phase, tag) for tag in tag_names(files)}
-    for number in sorted({number for number in tagged if number} - seen, reverse=True):
-        yield mixture_of_number(files, phase, number)
-
-
-def mixture_of_number(files: Files, phase: str, number: int) -> Mixture:
-    """Return the mixture of a manifest by its number; FileNotFoundError if there is none."""
-    folder = f"mixed/{phase}"
-    manifest = f"{folder}/_manifests/{number:0{DIGITS}d}.json"
-    return mixture_of_manifest(files, folder, manifest, files.read(manifest))
-
-
-def mixture_of_manifest(files: Files, folder: str, manifest: str, content: bytes) -> Mixture:
-    """Read the mixture that a manifest names; CorpusError if it names none, or a damaged one."""
-    try:
-        said = json.loads(unsealed(content))
-        place = f"{said.get('stage', 'mixed')}/{said.get('partition', PurePosixPath(folder).name)}"
-        if place != folder:
-            raise ValueError(f"it says that it is of {place}")
-        parts = [part["files"] for part in said["parts"]]
-        records = [file for part in parts for file in part if file["kind"] == MIXTURE_FILE]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CorpusError(
-            f"{manifest} is not a manifest ({type(error).__name__}: {error}). `corpus verify "
-            "--repair` writes it again."
-        ) from error
-    if not records:
-        raise CorpusError(
-            f"{manifest} names no mixture: it was written by an older Tokenmill. Run the job "
-            "`mix_corpus` again."
-        )
-    path = f"{folder}/{records[0]['path']}"
-    try:
-        encoded = files.read(path)
-        if hashlib.sha256(encoded).hexdigest() != records[0]["sha256"]:
-            raise ValueError("its sha256 is not the manifest's")
-        check_version(encoded)
-        obeyed = int(said.get("about", {}).get("takedowns", 0))
-        return replace(parse_mixture(encoded).for_loader(), takedowns=obeyed)
-    except (KeyError, TypeError, ValueError, FileNotFoundError) as error:
-        raise CorpusError(
-            f"{path} is not a mixture ({type(error).__name__}: {error}). `corpus verify --repair` "
-            "writes it again."
-        ) from error
 
 
 def check_version(content: bytes) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corpus_loader.batch import Batch, Documents, find_documents
+from corpus_loader.find_mixture import check_accepted
 from corpus_loader.flat import Spans
 from corpus_loader.mixture import Mixture
 from corpus_loader.places.checks import Checks
@@ -18,7 +19,6 @@ from corpus_loader.places.errors import CorpusError, repair
 from corpus_loader.places.files import Files, LocalFiles, Verify
 from corpus_loader.shards import Shards, find_live_rows
 from corpus_loader.split import Last, Skipped, skipped
-from corpus_loader.takedowns import check_accepted
 
 Dtype = Literal["stored", "int32", "int64"]
 

@@ -17,13 +17,13 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from corpus_loader.places.files import TAKEDOWNS
 from corpus_loader.seal import sealed, unsealed
 from resources.store.medium import medium_of
 from resources.store.records import fingerprint_of, to_line
 from resources.store.scratch import place_of
 from resources.store.store_errors import StoreError
 
-FOLDER = "_takedowns"
 URL_FORM = 2  # that of `resources/urls.py`
 Kind = Literal["url", "domain", "doc", "match", "withdraw"]
 
@@ -81,12 +81,12 @@ class Takedown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def path_of(root: Path, number: int) -> Path:
     """Return the path of a request: they are numbered from 1."""
-    return root / FOLDER / f"{number:08d}.json"
+    return root / TAKEDOWNS / f"{number:08d}.json"
 
 
 def count_takedowns(root: Path) -> int:
     """Return the number of requests that a store has."""
-    names = medium_of(root).names(root / FOLDER)
+    names = medium_of(root).names(root / TAKEDOWNS)
     return max((int(name[:-5]) for name in names if name[:-5].isdecimal()), default=0)
 
 

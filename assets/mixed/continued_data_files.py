@@ -16,7 +16,8 @@ from assets.mixed.kept_shard_files import has_all, kept_shards
 from assets.mixed.phase_source_files import PhaseShard, PhaseSource
 from assets.mixed.phase_start import PhaseStart
 from assets.mixed.removed_row_files import ListedRows
-from corpus_loader.mixture import Mixture, RemovedFile, Shard, find_mixture
+from corpus_loader.find_mixture import find_mixture
+from corpus_loader.mixture import Mixture, RemovedFile, Shard
 from corpus_loader.order import PhaseOrder
 from corpus_loader.places.errors import CorpusError
 from resources.settings.phases import Continued, PhaseConfig

@@ -22,9 +22,8 @@ from assets.sharded.flat_files import lengths_of_rows
 from assets.sharded.shard_files import files_of
 from assets.tokenized.tokenized_records import TokenFacts
 from corpus_loader.bucket_order import BucketedSource, BucketedSourceOrder
-from corpus_loader.epochs import SourceShape
 from corpus_loader.mixture import FlatFile, RemovedFile, Shard
-from corpus_loader.order import SourceOrder
+from corpus_loader.order import SourceOrder, SourceShape
 from resources.settings.buckets import VALIDATION, bucket_length, split_bucket
 from resources.settings.phases import PhaseConfig, ValidationPhase
 from resources.store.records import FileRecord, Manifest, PartRecord, as_json_object

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
@@ -18,7 +18,9 @@ from corpus_loader.places.errors import CorpusError, repair
 
 DIGITS = 8  # a manifest is _manifests/00000003.json
 AT_ONCE = {".idx", ".rows"}  # they say where rows are, and are a hundredth of the shards
+MANIFEST = re.compile(r"([0-9]{8})\.json")
 TAGS = "_tags"  # folder of the store: a file per tag, which names a manifest of every partition
+TAKEDOWNS = "_takedowns"  # folder of the store: a file per request
 IS_TAG_NAME = re.compile(r"(?![0-9a-f]{32}\Z)[A-Za-z][A-Za-z0-9._-]{0,63}\Z")
 Verify = Literal["background", "first", False]  # when a file's sha256 is checked
 
@@ -64,9 +66,7 @@ class LocalFiles:
 
     def newest(self, folder: str) -> str | None:
         """The newest manifest in a folder, None if there is none."""
-        names = [path.stem for path in (self.root / inside(folder)).glob("[0-9]*.json")]
-        numbers = [int(name) for name in names if name.isdigit()]
-        return f"{folder}/{max(numbers):0{DIGITS}d}.json" if numbers else None
+        return manifest_path(folder, newest_number(self.names(folder)))
 
     def names(self, folder: str) -> list[str]:
         """The names of files and folders in a folder, sorted; hidden ones are temporary files."""
@@ -109,6 +109,16 @@ class LocalFiles:
             self.checks.add(key, check)
         else:
             check()
+
+
+def newest_number(names: Iterable[str]) -> int:
+    """Return the largest number of a manifest among names; 0: none is one."""
+    return max((int(match[1]) for name in names if (match := MANIFEST.fullmatch(name))), default=0)
+
+
+def manifest_path(folder: str, number: int) -> str | None:
+    """Return the path of a manifest by its number, None for 0."""
+    return f"{folder}/{number:0{DIGITS}d}.json" if number else None
 
 
 def is_tag_name(name: str) -> bool:

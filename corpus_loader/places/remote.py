@@ -9,7 +9,6 @@ file           read in place: a cache never holds the only copy of anything
 from __future__ import annotations
 
 import os
-import re
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -19,12 +18,19 @@ from pathlib import Path
 
 from corpus_loader.places.cache import Cache
 from corpus_loader.places.errors import CorpusError, repair
-from corpus_loader.places.files import Files, LocalFiles, Verify, inside
+from corpus_loader.places.files import (
+    DIGITS,
+    Files,
+    LocalFiles,
+    Verify,
+    inside,
+    manifest_path,
+    newest_number,
+)
 from corpus_loader.places.threads import map_in_threads
 from corpus_loader.places.transports import Transport, is_there, read_blocks
 
 DEFAULT_BYTES = 64 << 30
-MANIFEST = re.compile(r"([0-9]{8})\.json")
 ASKED_AT_ONCE = 16
 MOST_MISSES = 1024  # numbers in a row without a manifest: three years of nights
 SMALL_BYTES = 1 << 28
@@ -37,6 +43,8 @@ def open_files(
 
     Raises CorpusError if there is no such folder, or if the URL has no store.
     """
+    if not isinstance(path, Path) and path.startswith("file:"):
+        return LocalFiles(urllib.parse.unquote(urllib.parse.urlsplit(path).path), verify)
     if not isinstance(path, Path) and "://" in path:
         return RemoteStore(path, cache, cache_bytes)
     root = Path(path)
@@ -76,21 +84,13 @@ class RemoteStore:
         self, url: str, cache_dir: str | Path | None = None, max_bytes: int | None = None
     ) -> None:
         self.url = url
-        self.in_place: LocalFiles | None = None
-        if url.startswith("file:"):
-            path = urllib.parse.urlsplit(url).path
-            self.in_place = LocalFiles(urllib.parse.unquote(path))
-            return
         self.transport = open_transport(url)
         folder = default_folder() if cache_dir is None else Path(cache_dir)
         self.cache = Cache(folder, DEFAULT_BYTES if max_bytes is None else max_bytes)
 
     def read(self, relative: str) -> bytes:
         """The content of a small file; FileNotFoundError if there is none."""
-        name = inside(relative)
-        if self.in_place is not None:
-            return self.in_place.read(name)
-        content = bytearray()
+        name, content = inside(relative), bytearray()
         for block in read_blocks(self.transport, name):
             content += block
             if len(content) > SMALL_BYTES:
@@ -99,29 +99,21 @@ class RemoteStore:
 
     def names(self, folder: str) -> list[str]:
         """List the names in a folder, sorted; none if the server does not list."""
-        if self.in_place is not None:
-            return self.in_place.names(inside(folder))
         return self.transport.names(inside(folder)) or []
 
     def newest(self, folder: str) -> str | None:
         """The newest manifest in a folder `_manifests`, None if there is none."""
         folder = inside(folder)
-        if self.in_place is not None:
-            return self.in_place.newest(folder)
         names = self.transport.names(folder)
-        if names is None:
-            number = self.last_number(folder)
-        else:
-            numbers = [int(match[1]) for name in names if (match := MANIFEST.fullmatch(name))]
-            number = max(numbers, default=0)
-        return f"{folder}/{number:08d}.json" if number else None
+        number = self.last_number(folder) if names is None else newest_number(names)
+        return manifest_path(folder, number)
 
     def last_number(self, folder: str) -> int:
         """Return the last manifest's number; 0: none. Tags keep old ones below a gap."""
         last, number = 0, 0
         while number - last < MOST_MISSES:
             numbers = range(number + 1, number + 1 + ASKED_AT_ONCE)
-            names = [f"{folder}/{candidate:08d}.json" for candidate in numbers]
+            names = [f"{folder}/{candidate:0{DIGITS}d}.json" for candidate in numbers]
             there = map_in_threads(partial(is_there, self.transport), names, ASKED_AT_ONCE)
             last = max([last, *compress(numbers, there)])
             number += ASKED_AT_ONCE
@@ -129,8 +121,6 @@ class RemoteStore:
 
     def has_room(self, files: Mapping[str, int]) -> bool:
         """Check that files (bytes by sha256) fit the cache, once all unused files are removed."""
-        if self.in_place is not None:
-            return True
         missing = [size for sha256, size in files.items() if not self.cache.has(sha256)]
         return not missing or self.cache.make_room(sum(missing))
 
@@ -138,10 +128,6 @@ class RemoteStore:
     def local_path(self, relative: str, num_bytes: int, sha256: str) -> Iterator[Path]:
         """Provide a local path while this is open; the file's bytes have that sha256."""
         name = inside(relative)
-        if self.in_place is not None:
-            with self.in_place.local_path(name, num_bytes, sha256) as path:
-                yield path
-            return
         blocks = partial(read_blocks, self.transport, name)
         with ExitStack() as stack:
             try:

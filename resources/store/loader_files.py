@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from corpus_loader.places.files import DIGITS, LocalFiles, inside
+from corpus_loader.places.files import LocalFiles, inside
 from resources.store.medium import medium_of
 
 
@@ -20,12 +20,6 @@ class StoreFiles(LocalFiles):
     def read(self, relative: str) -> bytes:
         """The content of a small file; FileNotFoundError if there is none."""
         return self.medium.read(self.root / inside(relative))
-
-    def newest(self, folder: str) -> str | None:
-        """The newest manifest in a folder, None if there is none."""
-        names = [name.removesuffix(".json") for name in self.names(folder)]
-        numbers = [int(name) for name in names if name.isdigit()]
-        return f"{folder}/{max(numbers):0{DIGITS}d}.json" if numbers else None
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted."""

@@ -12,7 +12,7 @@ from assets.bucketed.asset import STAGE as BUCKETED
 from assets.bucketed.bucketed_records import layout_of
 from assets.bucketed.held_out import is_below
 from assets.stages import used_stages
-from corpus_loader.mixture import find_mixture
+from corpus_loader.find_mixture import find_mixture
 from resources.settings.pipeline import SettingsError
 from resources.store.loader_files import StoreFiles
 from resources.store.mapped_files import map_arrow

@@ -7,8 +7,8 @@ value only on purpose, and with the version of the mixture file.
 import numpy as np
 
 from corpus_loader.bucket_order import BucketedSource, OneBucketOrder
-from corpus_loader.epochs import SourceShape
-from corpus_loader.turns import Turns
+from corpus_loader.order import SourceShape
+from corpus_loader.weighted_round_robin import Turns
 
 SOURCES = (
     BucketedSource(SourceShape("web", 12, (5, 4, 3)), ("128", "64", "128")),

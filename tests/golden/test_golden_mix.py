@@ -6,9 +6,8 @@ Change a value only on purpose, and with the version of the mixture file.
 
 import numpy as np
 
-from corpus_loader.epochs import SourceShape
 from corpus_loader.interleave import Interleaving
-from corpus_loader.order import PhaseOrder
+from corpus_loader.order import PhaseOrder, SourceShape
 
 SOURCES = (
     SourceShape("web", 12, (5, 4)),

@@ -21,8 +21,7 @@ from assets.tokenized.encode_documents import TokenFormat, encode_documents
 from assets.tokenized.encoders import load_encoders
 from assets.tokenized.tokenizer import tokenizer_fingerprint, train_bpe
 from assets.tokenized.training_sample import is_sampled
-from corpus_loader.epochs import SourceShape
-from corpus_loader.order import SourceOrder, order_seed
+from corpus_loader.order import SourceOrder, SourceShape, order_seed
 from corpus_loader.permutation import derive_key, permute
 from resources.settings.phases import PhaseConfig
 from resources.settings.shards import ShardConfig

@@ -10,8 +10,7 @@ import numpy as np
 
 from assets.mixed.budgets import ClassTokens
 from assets.mixed.plan import plan_phase
-from corpus_loader.epochs import SourceShape
-from corpus_loader.order import PhaseOrder
+from corpus_loader.order import PhaseOrder, SourceShape
 from resources.settings.phases import PhaseConfig
 
 ROWS = {"web/class-0": (5, 4), "web/class-1": (4, 2), "web/class-2": (2, 1), "books": (5,)}

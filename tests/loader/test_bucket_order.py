@@ -17,10 +17,9 @@ from corpus_loader.bucket_order import (
     OneBucketOrder,
     by_length,
 )
-from corpus_loader.epochs import SourceShape
-from corpus_loader.order import Samples
+from corpus_loader.order import Samples, SourceShape
 from corpus_loader.split import Split
-from corpus_loader.turns import LARGEST_ERROR
+from corpus_loader.weighted_round_robin import LARGEST_ERROR
 
 BUCKETS = ("64", "128", "256")
 SHARD = st.tuples(st.sampled_from(BUCKETS), st.integers(0, 40))

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from many_examples import many_examples
 
 from corpus_loader.changing_weights import ChangingInterleaving
-from corpus_loader.epochs import SourceShape
 from corpus_loader.interleave import Interleaving
-from corpus_loader.order import PhaseOrder, Samples
+from corpus_loader.order import PhaseOrder, Samples, SourceShape
 
 Case = tuple[list[int], int, list[float], list[list[float]]]
 COUNTS = st.sampled_from([1, 1, 2, 3, 17, 300, 2000])

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus_loader.epochs import SourceShape
-from corpus_loader.order import PhaseOrder
+from corpus_loader.order import PhaseOrder, SourceShape
 
 COUNTS = st.lists(st.integers(0, 60), min_size=3, max_size=3).filter(any)
 

@@ -64,13 +64,6 @@ def test_a_url_gives_what_the_folder_gives(
     assert rows(every_sample(url, options=options)) == rows(every_sample(store))
 
 
-def test_a_file_url_is_read_in_place(store: Path, tmp_path: Path) -> None:
-    loader = every_sample(store.as_uri(), options=LoaderOptions(cache=tmp_path / "cache"))
-
-    assert rows(loader) == rows(every_sample(store))
-    assert not (tmp_path / "cache").exists()
-
-
 def test_an_unknown_phase_behind_a_url(url: str, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="no phase 'final' here; there are: general"):
         every_sample(url, "final", options=LoaderOptions(cache=tmp_path))

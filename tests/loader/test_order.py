@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus_loader.epochs import SourceShape
 from corpus_loader.interleave import Interleaving
-from corpus_loader.order import PhaseOrder, Samples, SourceOrder
+from corpus_loader.order import PhaseOrder, Samples, SourceOrder, SourceShape
 from corpus_loader.permutation import derive_key, permute, permute_each
 
 WEB_LIKE = (670_000, 150_000, 45_000, 45_000, 45_000, 25_000, 20_000)

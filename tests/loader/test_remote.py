@@ -22,10 +22,10 @@ from loader_corpus import every_sample, numbered_rows, write_phase
 from s3_server import s3_bucket
 
 from corpus_loader import CorpusLoader, LoaderOptions
-from corpus_loader.places import cache, file_locks, http_client, transports
+from corpus_loader.places import cache, http_client, transports
 from corpus_loader.places.cache import Cache
 from corpus_loader.places.errors import CorpusError
-from corpus_loader.places.remote import RemoteStore
+from corpus_loader.places.remote import RemoteStore, open_files
 from corpus_loader.places.threads import map_in_threads
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -371,10 +371,13 @@ def test_of_two_that_find_one_damaged_file_none_fails(
     fetched(RemoteStore(server, tmp_path / "cache"), shard)
     path, is_at = tmp_path / "cache/shards" / shard[2], cache.is_at
     path.write_bytes(b"?" * SIZE)
+    looks = list[Path]()
 
     def late(descriptor: int, at: Path) -> bool:
         found = is_at(descriptor, at)
-        at.unlink(missing_ok=True)  # by the other, between the look and the removal
+        looks.append(at)
+        if at == path and looks.count(path) == 2:  # the first look is that of the lock
+            at.unlink(missing_ok=True)  # by the other, between the look and the removal
         return found
 
     monkeypatch.setattr(cache, "is_at", late)
@@ -439,7 +442,7 @@ def test_what_may_only_be_read_is_locked_for_reading(
         return os_open(path, flags)
 
     monkeypatch.setattr(os, "open", refuse)
-    descriptor = file_locks.locked(tmp_path / "a", fcntl.LOCK_EX, create=True)
+    descriptor = cache.locked(tmp_path / "a", fcntl.LOCK_EX, create=True)
     assert descriptor is not None
     os.close(descriptor)
     assert opened == [(os.O_RDWR | os.O_CREAT, 0o666), (os.O_RDONLY, 0)]
@@ -474,14 +477,14 @@ def test_a_lock_counts_only_on_the_file_that_is_still_there(
         flock(descriptor, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    assert file_locks.locked(path, fcntl.LOCK_SH) is None
+    assert cache.locked(path, fcntl.LOCK_SH) is None
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/../../b", "a\\..\\b", ""])
 def test_names_outside_the_corpus_are_refused(tmp_path: Path, name: str) -> None:
     for url in ("http://127.0.0.1:9", tmp_path.as_uri()):
         with pytest.raises(CorpusError, match="no name inside a corpus"):
-            RemoteStore(url, tmp_path / "cache").read(name)
+            open_files(url, "first", tmp_path / "cache", None).read(name)
     with pytest.raises(CorpusError, match="is no sha256"):
         fetched(RemoteStore("http://127.0.0.1:9", tmp_path / "cache"), ("a", 1, "../../x"))
 
@@ -489,7 +492,7 @@ def test_names_outside_the_corpus_are_refused(tmp_path: Path, name: str) -> None
 def test_a_file_url_is_read_in_place(tmp_path: Path) -> None:
     name, size, sha256 = put(tmp_path, "a b.bin")
     put(tmp_path, "m/00000007.json", 5)
-    store = RemoteStore((tmp_path / "there").as_uri(), tmp_path / "cache")
+    store = open_files((tmp_path / "there").as_uri(), "first", tmp_path / "cache", None)
     with store.local_path(name, size, sha256) as path:
         assert path == tmp_path / "there/a b.bin"
     assert store.newest("m") == "m/00000007.json" and len(store.read("m/00000007.json")) == 5
@@ -638,7 +641,7 @@ def test_one_that_hangs_does_not_stop_the_others(
     monkeypatch.setattr(cache, "PATIENCE_SECONDS", 0.1)
     store = RemoteStore(server, tmp_path / "cache")
     fetching = tmp_path / "cache/shards" / f".fetch-{shard[2]}"
-    descriptor = file_locks.locked(fetching, fcntl.LOCK_EX, create=True)
+    descriptor = cache.locked(fetching, fcntl.LOCK_EX, create=True)
     assert descriptor is not None
 
     assert len(fetched(store, shard)) == SIZE

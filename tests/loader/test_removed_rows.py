@@ -26,7 +26,7 @@ from loader_corpus import (
 )
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
-from corpus_loader.mixture import find_mixture
+from corpus_loader.find_mixture import find_mixture
 from corpus_loader.places.files import Verify
 from corpus_loader.places.remote import open_files
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from assets.mixed import samples as mix_samples
 from assets.mixed.samples import nearest_count, nearest_equal_samples, nearest_samples
-from corpus_loader.epochs import SourceShape
-from corpus_loader.order import SourceOrder
+from corpus_loader.order import SourceOrder, SourceShape
 
 LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=40)
 

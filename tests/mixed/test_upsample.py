@@ -20,8 +20,8 @@ from assets.mixed.budgets import ClassTokens
 from assets.mixed.plan import PhasePlan, plan_phase
 from assets.mixed.samples import SourceRows
 from assets.stages import used_stages
+from corpus_loader.find_mixture import find_mixture
 from corpus_loader.loader import CorpusLoader
-from corpus_loader.mixture import find_mixture
 from corpus_loader.reader import LoaderOptions
 from pipeline_defs.commands.look.summary import summarize
 from pipeline_defs.commands.main import main

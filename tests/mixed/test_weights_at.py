@@ -21,7 +21,8 @@ from assets.mixed.budgets import ClassTokens, MixError
 from assets.mixed.mixture_files import mixture_of, realised
 from assets.mixed.plan import PhasePlan, plan_phase
 from corpus_loader import CorpusLoader
-from corpus_loader.mixture import Mixture, check_version, find_mixture, mixture_json, parse_mixture
+from corpus_loader.find_mixture import find_mixture
+from corpus_loader.mixture import Mixture, check_version, mixture_json, parse_mixture
 from pipeline_defs.commands.look.summary import summarize
 from pipeline_defs.commands.main import main as run
 from pipeline_defs.commands.train.plan import plan_corpus

@@ -28,8 +28,7 @@ from assets.sharded.generations import (
     spans_of,
 )
 from assets.sharded.shuffle import BucketSize, plan_shards, rows_of_shards
-from corpus_loader.epochs import SourceShape
-from corpus_loader.order import SourceOrder
+from corpus_loader.order import SourceOrder, SourceShape
 from resources.settings.shards import ShardConfig
 
 NUM_BUCKETS = 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus_loader.mixture import find_mixture
+from corpus_loader.find_mixture import find_mixture
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.files import LocalFiles
 from corpus_loader.seal import sealed, unsealed

@@ -21,10 +21,9 @@ from msgspec import UNSET, structs
 
 from assets.sharded.flat_row_files import FlatShard, open_shard
 from assets.sharded.shard_files import files_of
-from corpus_loader.mixture import find_mixture
+from corpus_loader.find_mixture import find_mixture, with_samples
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.reader import LoaderOptions, Reader
-from corpus_loader.validation import with_samples
 from pipeline_defs.commands.look.tracing.trace_document import DocumentTrace, trace_document
 from pipeline_defs.commands.look.tracing.trace_rows import Row, SampleRow, describe_row, is_removed
 from pipeline_defs.commands.look.tracing.trace_show import print_document, print_row

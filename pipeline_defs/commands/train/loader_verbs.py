@@ -20,12 +20,12 @@ from cyclopts.types import PositiveFloat, PositiveInt
 
 from assets.mixed.simulated_reads import Job, Reads
 from corpus_loader.bucket_order import OneBucketOrder
-from corpus_loader.mixture import Mixture, find_mixture
+from corpus_loader.find_mixture import find_mixture, with_samples
+from corpus_loader.mixture import Mixture
 from corpus_loader.order import PhaseOrder
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.reader import LoaderOptions, Lookup, Reader
 from corpus_loader.split import Split
-from corpus_loader.validation import with_samples
 from pipeline_defs.commands.terminal.output import new_table, print_json, table_console
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus

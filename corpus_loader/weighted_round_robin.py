@@ -1,4 +1,4 @@
-"""Give turns to members by their shares: whose turn the n-th is, computed and never stored.
+"""Weighted round robin: the member of any turn is computed from the weights, never stored.
 
 A Huffman tree over the counts halves the turns: of the first x turns of a node, its left child has
 x times its share, rounded to the nearest. That is off by at most a half at each node, and what it

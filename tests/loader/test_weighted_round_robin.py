@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus_loader.turns import LARGEST_ERROR, Turns
+from corpus_loader.weighted_round_robin import LARGEST_ERROR, Turns
 
 FIBONACCI = [1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89]
 COUNTS = st.lists(st.integers(0, 300), min_size=1, max_size=12).filter(any)
