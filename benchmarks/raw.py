@@ -34,9 +34,9 @@ import polars as pl  # noqa: E402
 import pyarrow as pa  # noqa: E402
 from corpus_texts import read_texts  # noqa: E402
 
-from assets.raw.places.find_inputs import tell_format  # noqa: E402
 from assets.raw.readers import plain_lines, read_chunks  # noqa: E402
 from assets.raw.readers.documents import Chunk  # noqa: E402
+from assets.raw.readers.formats import find_borders, is_cuttable, tell_format  # noqa: E402
 from assets.raw.readers.input_file import InputFile  # noqa: E402
 from resources.settings.sources import SourceConfig  # noqa: E402
 from resources.store.store import PartWriter, Store  # noqa: E402
@@ -130,7 +130,8 @@ def input_file(path: Path) -> InputFile:
 
 def chunks_of(file: InputFile, part_bytes: int) -> Iterator[Chunk]:
     """Read a file, slice by slice."""
-    for file_slice in read_chunks.plan_slices(file, part_bytes):
+    borders = find_borders(file, SOURCE, part_bytes) if is_cuttable(file, SOURCE) else []
+    for file_slice in read_chunks.plan_slices(file, part_bytes, borders):
         yield from read_chunks.read_chunks(file, file_slice, SOURCE, part_bytes)
 
 

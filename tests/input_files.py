@@ -11,10 +11,9 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from assets.raw.places.find_inputs import tell_format
 from assets.raw.readers.documents import Chunk
-from assets.raw.readers.find_borders import find_borders, is_cuttable
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.formats import find_borders, is_cuttable, tell_format
+from assets.raw.readers.input_file import InputFile, Slice
 from assets.raw.readers.read_chunks import plan_slices, read_chunks
 from resources.settings.sources import SourceConfig
 
@@ -48,10 +47,14 @@ def as_input(path: Path) -> InputFile:
     return InputFile(str(path), path.name, file_format, compression, path.stat().st_size, "")
 
 
+def slices(file: InputFile, source: SourceConfig, part_bytes: int) -> list[Slice]:
+    borders = find_borders(file, source, part_bytes) if is_cuttable(file, source) else []
+    return plan_slices(file, part_bytes, borders)
+
+
 def chunks(file: InputFile, part_bytes: int = MIB, **options: object) -> list[Chunk]:
     source = SourceConfig.model_validate({"name": "s", "where": "x", **options})
-    borders = find_borders(file, source, part_bytes) if is_cuttable(file, source) else []
-    pieces = plan_slices(file, part_bytes, borders)
+    pieces = slices(file, source, part_bytes)
     found = [c for piece in pieces for c in read_chunks(file, piece, source, part_bytes)]
     for c in found:
         left_out = c.skipped_by_filter + sum(c.left_out.values())

@@ -22,7 +22,7 @@ from assets.raw.packaged_part_files import (
 from assets.raw.places.downloads import remove_copies
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.hub_files import commits_of
-from assets.raw.places.known_borders import BORDERS, ROW_GROUPS, known_cuts
+from assets.raw.places.known_borders import known_borders
 from assets.raw.places.observed_inputs import (
     INPUT_FILES,
     NO_NEW_ENTRIES,
@@ -34,11 +34,11 @@ from assets.raw.places.observed_inputs import (
 from assets.raw.places.patch_files import named_patches, patches_among, read_patches
 from assets.raw.raw_inputs import NO_CAP, RawInputs
 from assets.raw.raw_records import DOCUMENT_COLUMNS, RAW, RawNumbers, RawProvenance
-from assets.raw.readers.find_borders import is_cuttable
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.formats import format_of, is_cuttable
+from assets.raw.readers.input_file import InputFile, Slice
+from assets.raw.readers.input_record import LineRun
 from assets.raw.readers.plain_lines import split_run
-from assets.raw.readers.read_chunks import Slice, plan_slices
-from assets.raw.readers.read_lines import LineRun
+from assets.raw.readers.read_chunks import plan_slices
 from assets.raw.shrink_files import ACCEPT_SHRINK, refuse_shrink
 from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
 from assets.raw.stream_part_files import plan_ranges
@@ -118,28 +118,25 @@ def cut_large(
 ) -> Iterator[tuple[tuple[InputFile, ...], Sequence[Slice | None]]]:
     """Yield the groups with the slices of those that are one file; a slice of None is a group."""
     part_bytes = corpus.settings.part_bytes
-    alone = [group[0] for group in groups if len(group) == 1 and is_cut(group[0], source)]
-    large = [f for f in alone if text_bytes(f) > part_bytes and is_cuttable(f, source)]
-    tables = [f for f in alone if f.format == "parquet" and f.compression is None]
-    borders = dict(zip(large, known_cuts(corpus, source, large, BORDERS), strict=True))
-    row_groups = dict(zip(tables, known_cuts(corpus, source, tables, ROW_GROUPS), strict=True))
+    cut = [group[0] for group in groups if len(group) == 1 and is_cut(group[0], source, part_bytes)]
+    borders = dict(zip(cut, known_borders(corpus, source, cut), strict=True))
     for group in groups:
         if len(group) > 1:
             yield group, [None]
         else:
-            [file] = group
-            known = borders.get(file, ()), row_groups.get(file, [] if file.is_remote else None)
-            yield group, plan_slices(file, part_bytes, *known)
+            yield group, plan_slices(group[0], part_bytes, borders.get(group[0], ()))
 
 
-def is_cut(file: InputFile, source: Source) -> bool:
-    """Return whether it is worth looking where a file can be cut.
+def is_cut(file: InputFile, source: Source, part_bytes: int) -> bool:
+    """Return whether a file is read for where it can be cut: a large one, and any of Parquet.
 
     On the hub only the ends of Parquet files are read for it, and none where a cap may leave most
     of them unread.
     """
-    is_capped = cap_of(source) != NO_CAP
-    return not is_hub_url(file.place) or (file.format == "parquet" and not is_capped)
+    has_index = format_of(file).slices == "row_groups"
+    if is_hub_url(file.place) and (cap_of(source) != NO_CAP or not has_index):
+        return False
+    return is_cuttable(file, source) and (has_index or text_bytes(file) > part_bytes)
 
 
 def read_config(source: Source, exclude: set[str]) -> dict[str, object]:

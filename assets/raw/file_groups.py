@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from assets.raw.readers.formats import format_of
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.packaged.packaged_formats import is_packaged
 from resources.content_windows import content_windows
 
 SMALL_SHARE = (
@@ -23,7 +23,7 @@ UNPACKED = 4  # bytes of text per byte of a compressed file: web text in gz 3, i
 
 def text_bytes(file: InputFile) -> int:
     """Return the size of a file's text, as far as its name tells."""
-    is_packed = file.compression is not None or file.format in ("parquet", "zip")
+    is_packed = file.compression is not None or format_of(file).is_packed
     return file.bytes * UNPACKED if is_packed else file.bytes
 
 
@@ -33,9 +33,9 @@ def group_files(files: Sequence[InputFile], part_bytes: int) -> list[tuple[Input
     The groups are sorted by their first files. Those of formats that a package reads have groups
     of their own.
     """
-    packaged = [file for file in files if is_packaged(file.format)]
+    packaged = [file for file in files if format_of(file).is_packaged]
     if packaged and len(packaged) < len(files):
-        ours = [file for file in files if not is_packaged(file.format)]
+        ours = [file for file in files if not format_of(file).is_packaged]
         groups = [*group_files(ours, part_bytes), *group_files(packaged, part_bytes)]
         return sorted(groups, key=lambda group: group[0].name)
     small = [file for file in files if text_bytes(file) * SMALL_SHARE <= part_bytes]

@@ -15,8 +15,9 @@ from assets.raw.places.open_input import with_content
 from assets.raw.raw_inputs import RawInputs
 from assets.raw.raw_records import RawNumbers, Resume
 from assets.raw.readers.documents import Chunk, DocumentBuilder
+from assets.raw.readers.formats import format_of
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.packaged.packaged_formats import is_packaged, package_version
+from assets.raw.readers.packaged.packaged_formats import package_version
 from assets.raw.readers.packaged.read_packaged import records_of
 from resources.store.records import PartRecord
 from resources.tasks import Task, stream_name
@@ -33,7 +34,7 @@ class ChunkBefore(NamedTuple):
 
 def has_packaged(files: Sequence[InputFile]) -> bool:
     """Return whether the package reads the files of a task, which are all of one kind."""
-    return bool(files) and is_packaged(files[0].format)
+    return bool(files) and format_of(files[0]).is_packaged
 
 
 def named_package(files: Sequence[InputFile]) -> list[str]:

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from assets.raw.patch import Patch
 from assets.raw.raw_records import EntryRange
-from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.read_chunks import Slice
+from assets.raw.readers.input_file import InputFile, Slice
 from resources.settings.sources import Source
 
 

@@ -105,7 +105,7 @@ def test_an_existing_file_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[
     ("where", "message"),
     [
         ([], "no file to read matches"),
-        (["no/*.jsonl"], "no file to read matches no/*.jsonl. Formats: .jsonl, .json"),
+        (["no/*.jsonl"], "no file to read matches no/*.jsonl. Formats: .jsonl, .ndjson"),
         (["data.bin"], "the format of 'data.bin' cannot be told from its name"),
         (["ftp://host/a.jsonl"], "ftp:// is not supported"),
         (["numbers.jsonl"], "no field holds text in most records (fields: n)"),

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from input_files import COMPRESS, as_input, chunks, jsonl, numbers, read, texts, write, zst
 from many_examples import many_examples
 
-from assets.raw.readers import decompress, find_borders, zstd_frames
+from assets.raw.readers import borders as finding
+from assets.raw.readers import decompress, zstd_frames
+from assets.raw.readers.formats import find_borders
 from assets.raw.readers.read_chunks import plan_slices
 from resources.settings.sources import SourceConfig
 
@@ -35,7 +37,7 @@ def options_of(file_format: str) -> dict[str, object]:
 
 def borders(path: Path, part_bytes: int, **options: object) -> list[Any]:
     source = SourceConfig.model_validate({"name": "s", "where": "x", **options})
-    return find_borders.find_borders(as_input(path), source, part_bytes)
+    return find_borders(as_input(path), source, part_bytes)
 
 
 @st.composite
@@ -142,7 +144,7 @@ def test_a_file_of_one_member_is_not_decompressed_for_its_borders(
 ) -> None:
     data = jsonl(*numbers(1000))
     files = [write(tmp_path, f"a.jsonl.{c}", pack(data)) for c, pack in COMPRESS.items()]
-    monkeypatch.delattr(find_borders, "placed_blocks")
+    monkeypatch.delattr(finding, "placed_blocks")
 
     assert [borders(file.path, 100) for file in files] == [[]] * len(files)
 

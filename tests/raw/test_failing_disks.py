@@ -23,15 +23,15 @@ STRACE = ("strace", "-f", "-qq", "-o", "/dev/null")
 READ = """
 import sys
 from pathlib import Path
-from assets.raw.readers.read_chunks import plan_slices
+from assets.raw.readers.formats import find_borders
 from assets.raw.readers.read_tables import read_parquet
 from input_files import as_input
 from resources.settings.sources import SourceConfig
 
 file, source = as_input(Path(sys.argv[2])), SourceConfig(name="s", where="x")
 functions = {
-    "plan_slices": lambda: plan_slices(file, 1 << 20),
-    "read_parquet": lambda: list(read_parquet(file, source, None)),
+    "find_borders": lambda: find_borders(file, source, 1 << 20),
+    "read_parquet": lambda: list(read_parquet(file, source)),
 }
 try:
     functions[sys.argv[1]]()
@@ -80,7 +80,7 @@ def test_a_read_in_a_compressed_stream_may_fail(tmp_path: Path) -> None:
 def test_a_row_group_may_fail(tmp_path: Path) -> None:
     pl.DataFrame({"text": numbers(4000)}).write_parquet(tmp_path / "a.parquet", row_group_size=2000)
     file = as_input(tmp_path / "a.parquet")
-    records = read_parquet(file, SourceConfig(name="s", where="x"), None)
+    records = read_parquet(file, SourceConfig(name="s", where="x"))
     next(records)
     fail_from_now(file.path)
     with pytest.raises(OSError, match="Input/output error"):
@@ -88,7 +88,7 @@ def test_a_row_group_may_fail(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not is_traceable(), reason="strace cannot trace a process here")
-@pytest.mark.parametrize("function", ["plan_slices", "read_parquet"])
+@pytest.mark.parametrize("function", ["find_borders", "read_parquet"])
 def test_the_footer_may_fail(tmp_path: Path, function: str) -> None:
     path = tmp_path / "a.parquet"
     pl.DataFrame({"text": numbers(100)}).write_parquet(path)

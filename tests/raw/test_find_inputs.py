@@ -11,7 +11,8 @@ from answering_site import Site, answering_site
 
 from assets.raw.places import downloads
 from assets.raw.places import find_inputs as find_inputs_module
-from assets.raw.places.find_inputs import LeftOut, find_inputs, tell_format
+from assets.raw.places.find_inputs import LeftOut, find_inputs
+from assets.raw.readers.formats import tell_format
 from assets.raw.readers.input_file import InputFile
 from resources.errors import InputError
 from resources.settings.sources import SourceConfig

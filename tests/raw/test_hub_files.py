@@ -211,7 +211,7 @@ def test_a_token_that_no_header_can_hold_is_not_shown(
 def test_a_format_whose_package_is_not_installed_says_what_to_install(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(BUILDERS, "fasta", Builder("fasta", {}, ("not_installed",)))
+    monkeypatch.setitem(BUILDERS, "fasta", Builder((), "fasta", {}, ("not_installed",)))
     hub.add("acme/web", {"a.fa.gz": TEXT, "b.wav": TEXT})
     for where in ("hf://acme/web", "hf://acme/web/a.fa.gz"):
         with pytest.raises(InputError) as caught:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from input_files import as_input, jsonl, numbers, write
 
-from assets.raw.readers.read_chunks import Slice, read_ahead, read_chunks
+from assets.raw.readers.input_file import Slice
+from assets.raw.readers.read_chunks import read_ahead, read_chunks
 from resources.settings.sources import SourceConfig
 
 

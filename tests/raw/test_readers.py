@@ -10,16 +10,28 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from input_files import COMPRESS, as_input, chunks, jsonl, numbers, read, texts, write, zst
+from input_files import (
+    COMPRESS,
+    as_input,
+    chunks,
+    jsonl,
+    numbers,
+    read,
+    slices,
+    texts,
+    write,
+    zst,
+)
 from pydantic import ValidationError
 
 from assets.raw.readers import decompress, read_tables
-from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.read_chunks import Slice, plan_slices
+from assets.raw.readers.input_file import InputFile, Slice
+from assets.raw.readers.read_chunks import plan_slices
 from resources.settings.sources import SourceConfig
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
 MIB = 1 << 20
+SOURCE = SourceConfig.model_validate({"name": "s", "where": "x"})
 
 
 # JSON lines
@@ -422,7 +434,7 @@ def test_a_row_group_of_exactly_the_part_size_is_a_slice(tmp_path: Path) -> None
     file = parquet(tmp_path, pa.table({"text": ["same"] * 300}))
     part_bytes = pq.read_metadata(file.path).row_group(0).total_byte_size
 
-    assert [(cut.start, cut.stop) for cut in plan_slices(file, part_bytes)] == [
+    assert [(cut.start, cut.stop) for cut in slices(file, SOURCE, part_bytes)] == [
         (0, 1),
         (1, 2),
         (2, 3),
@@ -539,7 +551,7 @@ def test_parquet_without_its_footer_or_text_column_is_one_row(tmp_path: Path) ->
     whole = parquet(tmp_path, pa.table({"body": numbers(1000)}))
     cut = write(tmp_path, "b.parquet", whole.path.read_bytes()[:-20])
 
-    assert plan_slices(cut, 1000) == [Slice(0, "stream", 0, cut.bytes)]
+    assert slices(cut, SOURCE, 1000) == [Slice(0, "stream", 0, cut.bytes)]
     assert "cannot be opened" in read(cut).quarantine["error"].item()
     assert "columns: body" in read(whole, part_bytes=1000).quarantine["error"].item()
 

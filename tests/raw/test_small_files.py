@@ -22,7 +22,7 @@ from assets.raw.places import known_borders
 from assets.raw.places.file_digests import ChangedFileError, check_unchanged, digest_file
 from assets.raw.places.observed_inputs import REHASH, known_files
 from assets.raw.raw_inputs import RawInputs
-from assets.raw.readers.input_file import InputFile, InputFormat
+from assets.raw.readers.input_file import InputFile
 from resources.store.disk import BLOCK_BYTES
 from resources.tasks import Task
 
@@ -101,7 +101,7 @@ def test_small_files_are_grouped_and_large_ones_are_alone() -> None:
 
 def test_formats_that_a_package_reads_have_groups_of_their_own() -> None:
     names = ["a.jsonl", "b.xml", "c.jsonl", "d.xml"]
-    formats: list[InputFormat] = ["jsonl", "xml", "jsonl", "xml"]
+    formats: list[str] = ["jsonl", "xml", "jsonl", "xml"]
     pairs = zip(names, formats, strict=True)
     files = [InputFile("", name, of_it, None, 10, name) for name, of_it in pairs]
 

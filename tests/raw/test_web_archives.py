@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from input_files import COMPRESS, chunks, numbers, read, texts, write
 
-from assets.raw.readers.find_borders import find_borders
+from assets.raw.readers.formats import find_borders
 from assets.raw.readers.input_file import InputFile
 from assets.raw.usable_raw_files import records_read
 from resources.settings.sources import SourceConfig

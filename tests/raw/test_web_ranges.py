@@ -13,13 +13,12 @@ from typing import Any
 import polars as pl
 import pytest
 from builders import Build, open_corpus, sentence, write_corpus
-from input_files import zst
+from input_files import slices, zst
 from range_site import RangeSite, range_site
 
 from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.open_input import open_input
-from assets.raw.readers.find_borders import find_borders, is_cuttable
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import byte_spans, plan_slices, read_chunks
 from assets.raw.readers.read_tables import read_parquet
@@ -110,9 +109,8 @@ def test_a_file_that_is_stored_encoded_is_decompressed(
         site.files[name], site.headers[name] = packed, {"Content-Encoding": encoding}
         file = find(tmp_path, site.url(name))
         source = SourceConfig.model_validate({"name": "s", "where": "x"})
-        borders = find_borders(file, source, part_bytes) if is_cuttable(file, source) else []
-        slices = plan_slices(file, part_bytes, borders)
-        found = [c for each in slices for c in read_chunks(file, each, source, part_bytes)]
+        cuts = slices(file, source, part_bytes)
+        found = [c for each in cuts for c in read_chunks(file, each, source, part_bytes)]
 
         assert [text for chunk in found for text in chunk.documents["text"]] == TEXTS
         assert not any(chunk.quarantine.height for chunk in found)
@@ -198,12 +196,12 @@ def test_a_row_group_costs_its_bytes_and_the_end_of_the_file(
     frame.write_parquet(written, row_group_size=500, compression="uncompressed")
     site.files["a.parquet"] = written.getvalue()
     file = find(tmp_path, site.url("a.parquet"))
-    slices = plan_slices(file, 4 << 20)
-    spans = byte_spans(file, slices[2])
+    source = SourceConfig.model_validate({"name": "s", "where": "x"})
+    cuts = slices(file, source, 4 << 20)
+    spans = byte_spans(file, cuts[2])
     site.asked.clear()
 
-    source = SourceConfig.model_validate({"name": "s", "where": "x"})
-    [chunk] = read_chunks(file, slices[2], source, 4 << 20)
+    [chunk] = read_chunks(file, cuts[2], source, 4 << 20)
 
     assert chunk.documents["text"].to_list() == rows[1000:1500]
     needed = sum(stop - start for start, stop in spans)
@@ -258,7 +256,7 @@ def test_arrow_passes_errors_of_requests_on(site: RangeSite, tmp_path: Path) -> 
     del site.files["a.parquet"]
     source = SourceConfig.model_validate({"name": "s", "where": "x"})
     with pytest.raises(ChangedFileError):
-        list(read_parquet(file, source, None))
+        list(read_parquet(file, source))
 
 
 def test_requests_keep_the_pace_of_their_source(

@@ -7,30 +7,31 @@ their digest. There may be a million files: paths are strings here.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, get_args
-from urllib.parse import unquote, urlsplit
+from typing import NamedTuple
+from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from assets.raw.places.crawl_lists import crawl_files
 from assets.raw.places.downloads import download
 from assets.raw.places.file_digests import THREADS, FileDigest, FileStatus, digest_files
-from assets.raw.places.hub_files import find_hub_files, unread_formats
+from assets.raw.places.hub_files import HUB_URL, find_hub_files
 from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
 from assets.raw.places.object_files import ObjectMatch, find_objects
-from assets.raw.readers.input_file import Compression, InputFile, InputFormat
-from assets.raw.readers.packaged.packaged_formats import ENDINGS, check_installed
+from assets.raw.readers.formats import FORMATS, NAMES, split_compression, tell_format
+from assets.raw.readers.input_file import Compression, InputFile
+from assets.raw.readers.packaged.packaged_formats import EXTRA, check_installed
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.url_secrets import shown
 from resources.errors import InputError
 from resources.settings.sources import (
     ZSTD_WINDOW_LOG,
-    FileFormat,
     SourceConfig,
     identity_of,
     is_crawl,
@@ -39,17 +40,6 @@ from resources.settings.sources import (
     is_web_url,
 )
 
-FORMATS: dict[str, FileFormat] = {
-    **{f".{name}": name for name in get_args(FileFormat)},
-    ".ndjson": "jsonl",
-    ".feather": "arrow",
-    ".markdown": "md",
-    ".htm": "html",
-}
-COMPRESSIONS: dict[str, Compression] = {
-    **{f".{name}": name for name in get_args(Compression)},
-    ".zstd": "zst",
-}
 ReadDigests = Callable[[Sequence[FileStatus]], list[FileDigest]]
 MOST_FILES = 5_000_000  # of a pattern: 4.2 GB of memory for planning, 834 bytes each
 TOO_MANY = (
@@ -58,6 +48,7 @@ TOO_MANY = (
 )
 NO_READER = "no reader for its format"
 MOST_SHOWN = 3  # files that were left out, in an error
+MOST_ENDINGS = 10  # in an error
 MAY_BE_EMPTY = " Set `allow_no_files: true` if there may be none."
 
 
@@ -86,7 +77,7 @@ class _Match(NamedTuple):
 
 class _Readable(NamedTuple):
     match: _Match
-    format: InputFormat
+    format: str
     compression: Compression | None
 
 
@@ -167,7 +158,7 @@ def _no_match(
 ) -> str:
     unread = [each.name for each in left_out.values() if each.reason == NO_READER]
     if is_hub_url(pattern) and (unread := [name for name in unread if is_hub_url(name)]):
-        return f"source {source.name!r}: {unread_formats(pattern, unread)}"
+        return f"source {source.name!r}: {_unread_formats(pattern, unread)}"
     first = [f"{each.name!r} is {each.reason}" for each in list(left_out.values())[:MOST_SHOWN]]
     remarks = f" Left out: {len(left_out):,} ({'; '.join(first)})." if left_out else ""
     wanted = shown(pattern, source.identity_query)
@@ -175,6 +166,26 @@ def _no_match(
         f"source {source.name!r}: no input file matches {wanted!r} (looked in {base}, format "
         f"{source.format!r}, outside the store {store}).{remarks} Correct `where`.{MAY_BE_EMPTY}"
     )
+
+
+def _unread_formats(url: str, names: Sequence[str]) -> str:
+    """Say that a dataset of the hub has files in formats without a reader only, and what to do."""
+    endings = Counter(_ending(name) or "no ending" for name in names).most_common(MOST_ENDINGS)
+    found = ", ".join(f"{ending} ({number:,})" for ending, number in endings)
+    packaged = ", ".join(each.name for each in FORMATS.values() if each.is_packaged)
+    parts = HUB_URL.fullmatch(url)
+    repository = parts["repository"] if parts else url
+    return (
+        f"{shown(url)} has no file in a format that is read, only {found}. Read are "
+        f"{', '.join(NAMES)}; and, with tokenmill[{EXTRA}], {packaged}. Export the dataset to "
+        f"Parquet once, with `datasets.load_dataset({repository!r}, split='train').to_parquet("
+        "'train.parquet')`, and name that file in `where`."
+    )
+
+
+def _ending(name: str) -> str:
+    inner, compression = split_compression(name.lower())
+    return os.path.splitext(inner)[1] + (f".{compression}" if compression else "")
 
 
 def _find(
@@ -299,16 +310,16 @@ def _readable(match: _Match, source: SourceConfig) -> _Readable | None:
     if file_format is None:
         raise InputError(
             f"the format of {match.name!r} cannot be told from its name. "
-            f"Set `format` to one of {', '.join(get_args(FileFormat))}."
+            f"Set `format` to one of {', '.join(NAMES)}."
         )
     return _Readable(match, file_format, compression) if _is_utf8(match.name) else None
 
 
 def _packaged(match: _Match) -> _Readable | None:
     """Return a file of the hub with the format in which the package `datasets` reads it."""
-    inner, compression = split_compression(match.name)
-    file_format = ENDINGS.get(_suffix(inner)) if is_hub_url(match.name) else None
-    if file_format is None or (file_format == "hdf5" and compression) or not _is_utf8(match.name):
+    file_format, compression = tell_format(match.name, is_packaged=True)
+    is_read = is_hub_url(match.name) and _is_utf8(match.name)
+    if file_format is None or (file_format == "hdf5" and compression) or not is_read:
         return None
     check_installed(file_format, match.name)
     return _Readable(match, file_format, compression)
@@ -326,30 +337,6 @@ def _input_files(readable: Sequence[_Readable], read_digests: ReadDigests) -> li
 
 def _read_all(files: Sequence[FileStatus]) -> list[FileDigest]:
     return digest_files([file.place for file in files])
-
-
-def tell_format(name: str) -> tuple[FileFormat | None, Compression | None]:
-    """Return format and compression by a file name or URL: "a.jsonl.gz" -> ("jsonl", "gz")."""
-    inner, compression = split_compression(name)
-    suffix = _suffix(inner)
-    if suffix == ".tgz" and not compression:
-        return "tar", "gz"
-    return FORMATS.get(suffix), compression
-
-
-def split_compression(name: str) -> tuple[str, Compression | None]:
-    """Return the last part of a file name or URL: "x/a.jsonl.gz" -> ("a.jsonl", "gz")."""
-    path = unquote(urlsplit(name).path) if "://" in name else name
-    inner = path.rstrip("/").rpartition("/")[2]
-    suffix = _suffix(inner)
-    compression = COMPRESSIONS.get(suffix)
-    return inner[: -len(suffix)] if compression else inner, compression
-
-
-def _suffix(name: str) -> str:
-    """Return what pathlib calls the suffix of a name, in lower case, at a tenth of its cost."""
-    dot = name.rfind(".")
-    return name[dot:].lower() if 0 < dot < len(name) - 1 else ""
 
 
 def _is_utf8(name: str) -> bool:

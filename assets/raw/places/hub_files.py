@@ -9,11 +9,9 @@ that a later commit has unchanged is not read again. Files are read by ranges, w
 
 from __future__ import annotations
 
-import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, FileDigest, removed
 from assets.raw.places.hub_client import (
@@ -30,8 +28,7 @@ from assets.raw.places.hub_splits import README, Split, split_paths
 from assets.raw.places.local_files import MAGIC, MatchedBy
 from assets.raw.places.object_files import match
 from assets.raw.places.range_files import Fetch
-from assets.raw.readers.input_file import Compression, InputFile, PackagedFormat
-from assets.raw.readers.packaged.packaged_formats import EXTRA
+from assets.raw.readers.input_file import InputFile
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.http_client import (
     PARTIAL,
@@ -44,7 +41,7 @@ from corpus_loader.places.http_client import (
 from corpus_loader.places.transports import Interrupted, Patience
 from corpus_loader.places.url_secrets import shown
 from resources.errors import InputError
-from resources.settings.sources import HUB_KEYS, FileFormat, InputPlaces
+from resources.settings.sources import HUB_KEYS, InputPlaces
 from resources.store.records import fingerprint_of
 
 NAME = r"[A-Za-z0-9_][\w.-]*"
@@ -52,7 +49,6 @@ HUB_URL = re.compile(rf"hf://(?:datasets/)?(?P<repository>{NAME}/{NAME})(?:/(?P<
 PLACE = re.compile(rf"hf://(?P<repository>{NAME}/{NAME})@(?P<sha>[0-9a-f]+)/(?P<path>.+)")
 OBJECT_ID = re.compile(r'(?:W/)?"?([0-9a-f]{40}|[0-9a-f]{64})"?')
 MAIN = "main"
-MOST_SHOWN = 10  # endings of files, in an error
 
 
 class HubMatch(NamedTuple):
@@ -107,28 +103,6 @@ def _of_split(commit: Commit, source: InputPlaces) -> Iterator[tuple[HubFile, Ma
         raise InputError(f"{commit.repository} at commit {commit.sha}: {error}") from None
     for path in sorted(paths):
         yield files[path], "glob"
-
-
-def unread_formats(url: str, names: Iterable[str]) -> str:
-    """Say that a dataset has files in formats without a reader only, and what to do."""
-    endings = Counter(_ending(name.lower()) or "no ending" for name in names)
-    found = ", ".join(
-        f"{ending} ({number:,})" for ending, number in endings.most_common(MOST_SHOWN)
-    )
-    parts = HUB_URL.fullmatch(url)
-    repository = parts["repository"] if parts else url
-    return (
-        f"{shown(url)} has no file in a format that is read, only {found}. Read are "
-        f"{', '.join(get_args(FileFormat))}; and, with tokenmill[{EXTRA}], "
-        f"{', '.join(get_args(PackagedFormat))}. Export the dataset to Parquet once, with "
-        f"`datasets.load_dataset({repository!r}, split='train').to_parquet('train.parquet')`, and "
-        "name that file in `where`."
-    )
-
-
-def _ending(name: str) -> str:
-    stem, last = os.path.splitext(name)
-    return os.path.splitext(stem)[1] + last if last[1:] in get_args(Compression) else last
 
 
 def digest_of(file: HubFile) -> FileDigest:

@@ -12,8 +12,7 @@ from pathlib import Path
 import msgspec
 
 from assets.raw.patch import Patch
-from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.read_chunks import Slice
+from assets.raw.readers.input_file import InputFile, Slice
 from corpus_loader.seal import sealed, unsealed
 from resources.corpus import Corpus
 from resources.store.disk import make_folder, write_temporary

@@ -5,12 +5,6 @@ Names are only ever data, and never a path on this machine.
 
 from __future__ import annotations
 
-from resources.settings.sources import FileFormat
-
-MEMBER_FORMATS: dict[str, FileFormat] = {
-    **{"jsonl": "jsonl", "ndjson": "jsonl", "json": "json", "csv": "csv", "tsv": "tsv"},
-    **{"txt": "txt", "md": "md", "markdown": "md", "html": "html", "htm": "html"},
-}
 ARCHIVES = frozenset({"zip", "tar", "tgz", "gz", "zst", "bz2", "xz", "7z", "rar", "jar"})
 OTHER_MEMBER = "other_member"
 NESTED_ARCHIVE = "nested_archive"

@@ -18,8 +18,7 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
-from assets.raw.patch import RAW_LIMIT_BYTES as RAW_LIMIT_BYTES
-from assets.raw.patch import Patch, shown_digest
+from assets.raw.patch import RAW_LIMIT_BYTES, Patch, shown_digest
 from assets.raw.positions import position_row, position_text
 from assets.raw.readers.decompress import FileFault
 from assets.raw.readers.input_record import (

@@ -2,7 +2,7 @@
 
 import re
 
-from assets.raw.readers.input_file import Compression, InputFormat
+from assets.raw.readers.input_file import Compression
 from assets.raw.readers.zstd_frames import content_of_frame
 
 MAGIC: tuple[tuple[re.Pattern[bytes], str, Compression | None], ...] = (
@@ -46,7 +46,7 @@ PROBED_BYTES = 64  # of text in UTF-16 without its mark; ASCII letters have a ze
 
 
 def foreign_content(
-    head: bytes, own: Compression | None = None, file_format: InputFormat | None = None
+    head: bytes, own: Compression | None = None, file_format: str | None = None
 ) -> str:
     """Return what the first bytes are if they are not what a file's name says, and what to do.
 
@@ -76,7 +76,7 @@ def _pointer(head: bytes) -> str:
     return next((said for pattern, said in POINTERS if pattern.match(head)), "")
 
 
-def _saved_page(head: bytes, file_format: InputFormat | None) -> str:
+def _saved_page(head: bytes, file_format: str | None) -> str:
     """Return that a page was saved as a file of records; as text, only a page about an error."""
     if error := file_format not in PAGE_FORMATS and STORE_ERROR.match(head):
         return f"{SAVED_PAGE.format('an error of an object store')} (it says {_shown(error[1])!r})"

@@ -1,16 +1,15 @@
-"""An input file of a source."""
+"""An input file of a source, and the slices that it is read in."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from resources.settings.sources import ZSTD_WINDOW_LOG, FileFormat
+from resources.settings.sources import ZSTD_WINDOW_LOG
 
 Compression = Literal["gz", "zst", "bz2", "xz"]
 Content = bytes  # InputFile has a field of that name
-PackagedFormat = Literal["fasta", "fastq", "genbank", "hdf5", "xml"]  # read by a package
-InputFormat = FileFormat | PackagedFormat
 
 
 class Border(NamedTuple):
@@ -42,6 +41,23 @@ BEGIN = Border(0, 0, 0, 0, 0)
 WHOLE = Span(BEGIN, Border(STREAM_END, 0, STREAM_END, 0, 0))
 
 
+@dataclass(frozen=True)
+class Slice:
+    """Part of a file: the whole ("stream"), or its bytes or row groups [start, stop).
+
+    "records" are those of `span`, from byte `start` of the content up to `stop`.
+    """
+
+    index: int
+    unit: Literal["stream", "bytes", "records", "row_groups"]
+    start: int
+    stop: int
+    span: Span = WHOLE
+
+
+WHOLE_FILE = Slice(0, "stream", 0, STREAM_END)
+
+
 class InputFile(NamedTuple):
     """One input file: a tuple of strings, as a plan may hold a million of them.
 
@@ -56,7 +72,7 @@ class InputFile(NamedTuple):
 
     place: str
     name: str
-    format: InputFormat
+    format: str
     compression: Compression | None
     bytes: int
     digest: str

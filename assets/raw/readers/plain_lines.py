@@ -19,8 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from assets.raw.readers.documents import DocumentBuilder
-from assets.raw.readers.input_record import DECODE_OBJECT, ENCODE, InputRecord
-from assets.raw.readers.read_lines import RUN_BYTES, LineRun, bounded_line, line_record, run_records
+from assets.raw.readers.input_record import DECODE_OBJECT, ENCODE, InputRecord, LineRun
+from assets.raw.readers.read_lines import RUN_BYTES, bounded_line, line_record, run_records
 from resources.settings.sources import SourceConfig
 
 LEAST_BYTES = 1 << 18  # of a run: a smaller one is not worth loading the kernels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from assets.raw.readers.arrow_messages import (
     read_schema,
 )
 from assets.raw.readers.block_stream import BlockStream
+from assets.raw.readers.borders import start_borders
 from assets.raw.readers.decompress import (
     READ_BYTES,
     BrokenStream,
@@ -25,7 +27,16 @@ from assets.raw.readers.decompress import (
     raise_unless_of_content,
     read_blocks,
 )
-from assets.raw.readers.input_file import STREAM_END, WHOLE, InputFile, Span
+from assets.raw.readers.format import Format
+from assets.raw.readers.input_file import (
+    STREAM_END,
+    WHOLE,
+    WHOLE_FILE,
+    Border,
+    InputFile,
+    Slice,
+    Span,
+)
 from assets.raw.readers.input_record import InputRecord, has_field
 from assets.raw.readers.read_tables import ROWS_AT_A_TIME, UNREADABLE, batch_records, no_text_column
 from resources.settings.sources import SourceConfig
@@ -34,10 +45,12 @@ FEATHER_1 = b"FEA1"
 OLD_FEATHER = "Arrow stream is broken: this is Feather 1: write the table again as Feather 2"
 
 
-def read_arrow(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Iterator[InputRecord]:
-    """Yield records of the batches of a span, numbered by the row in the file."""
-    messages = _Messages(file, span)
-    row, text_field = span.first.row, source.text_field
+def read_arrow(
+    file: InputFile, source: SourceConfig, cut: Slice = WHOLE_FILE
+) -> Iterator[InputRecord]:
+    """Yield records of the batches of a slice, numbered by the row in the file."""
+    messages = _Messages(file, cut.span)
+    row, text_field = cut.span.first.row, source.text_field
     try:
         reader = pa.ipc.open_stream(pa.PythonFile(messages, "r"))
         if not has_field(reader.schema.names, text_field):
@@ -80,9 +93,7 @@ def arrow_columns(file: InputFile) -> list[str]:
     return [str(name) for name in reader.schema.names]
 
 
-def arrow_starts(
-    file: InputFile, _source: SourceConfig, blocks: Iterator[bytes]
-) -> Iterator[tuple[int, int]]:
+def _batch_starts(file: InputFile, blocks: Iterator[bytes]) -> Iterator[tuple[int, int]]:
     """Yield offset and row of each batch; BrokenStream for a damage, or dictionaries."""
     row, by_footer = 0, needs_footer(file)
     messages = (
@@ -160,3 +171,18 @@ def _until(stream: BlockStream, end: int) -> Iterator[Message]:
     """Yield the messages that begin before an offset."""
     while (message := next_message(stream)) and message.offset < end:
         yield message
+
+
+def _borders(file: InputFile, _source: SourceConfig, part_bytes: int) -> Iterator[Border]:
+    return start_borders(file, partial(_batch_starts, file), part_bytes)
+
+
+ARROW = Format(
+    "arrow",
+    (".arrow", ".feather"),
+    read_arrow,
+    unit="row",
+    borders=_borders,
+    index="first",
+    columns=arrow_columns,
+)

@@ -10,118 +10,45 @@ stream, which is read front to back and cut into chunks. The cuts depend on the 
 Price: memory of about five times part_bytes for a stream, as the next chunk is read ahead.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
 from assets.raw.patch import Patch
-from assets.raw.positions import MEMBER
 from assets.raw.readers.decompress import file_head, raise_unless_of_content
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.file_content import packed_as
-from assets.raw.readers.input_file import (
-    BEGIN,
-    STREAM_END,
-    WHOLE,
-    Border,
-    InputFile,
-    InputFormat,
-    Span,
-)
-from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.packaged.packaged_formats import is_packaged
-from assets.raw.readers.packaged.read_packaged import read_packaged
+from assets.raw.readers.formats import format_of
+from assets.raw.readers.input_file import BEGIN, STREAM_END, Border, InputFile, Slice, Span
+from assets.raw.readers.input_record import InputRecord, LineRun
 from assets.raw.readers.plain_lines import LEAST_BYTES, add_lines
-from assets.raw.readers.read_arrow import read_arrow
-from assets.raw.readers.read_json import read_json
-from assets.raw.readers.read_lines import (
-    LineRun,
-    halves,
-    lines_before,
-    read_jsonl_runs,
-    read_text,
-    run_records,
-)
-from assets.raw.readers.read_pages import read_page
-from assets.raw.readers.read_tables import group_bytes, parquet_metadata, read_csv, read_parquet
-from assets.raw.readers.read_tar import read_tar
-from assets.raw.readers.read_warc import read_warc, read_wet
-from assets.raw.readers.read_zip import read_zip
+from assets.raw.readers.read_lines import halves, lines_before, run_records
+from assets.raw.readers.read_tables import group_bytes, parquet_metadata
 from resources.settings.sources import SourceConfig
 
 MOST_PARTS = 2  # of part_bytes in a slice between two borders that is read in one piece
-UNITS = {"jsonl": "byte", "parquet": "row", "arrow": "row", "tar": "member", "zip": MEMBER}
-CONTAINERS = frozenset({"warc", "wet", "tar", "zip"})
-SPAN_READERS: dict[
-    InputFormat, Callable[[InputFile, SourceConfig, Span], Iterator[InputRecord]]
-] = {
-    **{"csv": read_csv, "tsv": read_csv, "txt": read_text, "arrow": read_arrow},
-    **{"warc": read_warc, "wet": read_wet, "tar": read_tar, "zip": read_zip},
-}
 AHEAD_BYTES = 1 << 20  # a thread costs 0.1 ms, and a part may have 20,000 small files
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Slice:
-    """Part of a file: the whole ("stream"), or its bytes or row groups [start, stop).
-
-    "records" are those of `span`, from byte `start` of the content up to `stop`.
-    """
-
-    index: int
-    unit: Literal["stream", "bytes", "records", "row_groups"]
-    start: int
-    stop: int
-    span: Span = WHOLE
-
-
-def plan_slices(
-    file: InputFile,
-    part_bytes: int,
-    borders: Sequence[Border] = (),
-    row_groups: Sequence[int] | None = None,
-) -> list[Slice]:
+def plan_slices(file: InputFile, part_bytes: int, borders: Sequence[Border] = ()) -> list[Slice]:
     """Cut a file into slices of about `part_bytes`; together they hold every record once.
 
-    `borders` are those that `find_borders` found, `row_groups` those of `row_group_cuts` if they
-    are known.
+    `borders` are those that `find_borders` found.
     """
     if borders:
-        spans = map(Span._make, pairwise([BEGIN, *borders]))
+        unit, spans = format_of(file).slices, map(Span._make, pairwise([BEGIN, *borders]))
         return [
-            Slice(i, "records", span.first.offset, span.end.offset, span)
-            for i, span in enumerate(spans)
+            Slice(i, unit, span.first.offset, span.end.offset, span) for i, span in enumerate(spans)
         ]
     if file.compression is None and file.format == "jsonl":
         places = [*range(0, max(file.bytes, 1), part_bytes), file.bytes]
         return [Slice(i, "bytes", *cut) for i, cut in enumerate(pairwise(places))]
-    if file.compression is None and file.format == "parquet":
-        cuts = row_group_cuts(file, part_bytes) if row_groups is None else row_groups
-        if cuts:
-            return [Slice(i, "row_groups", *cut) for i, cut in enumerate(pairwise(cuts))]
     return [whole(file)]
-
-
-def row_group_cuts(file: InputFile, part_bytes: int) -> list[int]:
-    """Return the row groups at which a Parquet file is cut; none if it cannot be read."""
-    try:
-        metadata = parquet_metadata(file)
-    except (pa.ArrowException, OSError) as error:
-        raise_unless_of_content(error, file.bytes)
-        return []  # reading the file as a stream puts the reason into quarantine
-    cuts, size = [0], 0
-    for group in range(metadata.num_row_groups):
-        size += metadata.row_group(group).total_byte_size
-        if size >= part_bytes:
-            cuts.append(group + 1)
-            size = 0
-    return cuts if cuts[-1] == metadata.num_row_groups > 0 else [*cuts, metadata.num_row_groups]
 
 
 def whole(file: InputFile) -> Slice:
@@ -135,15 +62,14 @@ def byte_spans(file: InputFile, file_slice: Slice) -> list[tuple[int, int]]:
         return [(max(file_slice.start - 1, 0), file_slice.stop)]
     if file_slice.unit == "stream":
         return [(0, file.bytes)]
+    index = {"first": [(0, 1)], "last": [(file.bytes - 1, file.bytes)]}
+    needed = index.get(format_of(file).index, [])
     if file_slice.unit == "records":
-        span = (file_slice.span.first.place, file_slice.span.end.place)
-        shared = {"zip": (file.bytes - 1, file.bytes), "arrow": (0, 1)}  # directory, schema
-        return [span, *[shared[key] for key in shared if key == file.format]]
+        return [(file_slice.span.first.place, file_slice.span.end.place), *needed]
     try:
         metadata = parquet_metadata(file)
         groups = range(file_slice.start, file_slice.stop)
-        at_end = (file.bytes - 1, file.bytes)  # the metadata is there
-        return [at_end, *(group_bytes(metadata, group) for group in groups)]
+        return [*needed, *(group_bytes(metadata, group) for group in groups)]
     except (pa.ArrowException, OSError, IndexError) as error:
         raise_unless_of_content(error, file.bytes)
         return [(0, file.bytes)]
@@ -180,7 +106,7 @@ def as_sent(file: InputFile) -> InputFile:
     Object stores and web servers have files with `Content-Encoding: gzip` and a name that does not
     say so. The whole file is one slice then: later slices of plain files are empty.
     """
-    is_ours = "://" not in file.name or is_packaged(file.format)
+    is_ours = "://" not in file.name or format_of(file).is_packaged
     if is_ours or file.compression is not None or not file.bytes:
         return file
     packed = packed_as(file_head(file))
@@ -242,11 +168,11 @@ def _add_file(
             return None  # to count them is to fetch all before
         return file_slice.span.first.line or lines_before(file, start)
 
-    if file.format in ("warc", "html"):
-        source = source.model_copy(update={"html": "keep"})  # the pages are text already
-    is_container = file.format in CONTAINERS
-    builder.start_file(source, file.name, _position_unit(file), before, is_container)
-    for piece in _pieces(file, file_slice, source):
+    found = format_of(file)
+    if found.has_pages:
+        source = source.model_copy(update={"html": "keep"})
+    builder.start_file(source, file.name, found.unit, before, found.is_container)
+    for piece in found.read(file, source, file_slice):
         yield from _add(builder, piece, source, most)
         if builder.is_full():
             return
@@ -270,38 +196,3 @@ def _add(
         builder.add(piece)
     if builder.num_bytes >= most:
         yield from builder.cut()
-
-
-def _position_unit(file: InputFile) -> str:
-    return UNITS.get(file.format, "record")
-
-
-def _pieces(
-    file: InputFile, file_slice: Slice, source: SourceConfig
-) -> Iterator[LineRun | InputRecord]:
-    unit, span = file_slice.unit, file_slice.span
-    match file.format:
-        case "jsonl":
-            start, stop = (
-                (0, STREAM_END) if unit == "stream" else (file_slice.start, file_slice.stop)
-            )
-            known = span if unit == "records" else None
-            return read_jsonl_runs(file, source, start, stop, known)
-        case "parquet":
-            groups = None if unit == "stream" else (file_slice.start, file_slice.stop)
-            return read_parquet(file, source, groups)
-        case _:
-            return read_records(file, source, span)
-
-
-def read_records(
-    file: InputFile, source: SourceConfig, span: Span = WHOLE
-) -> Iterator[InputRecord]:
-    """Yield the records of a span of a file, of any format but JSON lines and Parquet."""
-    if file.format in ("md", "html"):
-        return read_page(file, source)
-    if file.format == "json":
-        return read_json(file, source)
-    if is_packaged(file.format):
-        return read_packaged(file, source)
-    return SPAN_READERS[file.format](file, source, span)

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from itertools import chain
 
 from assets.raw.readers.decompress import BLOCK_BYTES, BrokenStream, read_blocks
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.format import Format
+from assets.raw.readers.input_file import WHOLE_FILE, InputFile, Slice
 from assets.raw.readers.input_record import MAX_DEPTH, TOO_DEEP, InputRecord, parse_record
 from assets.raw.readers.read_lines import Line, split_lines
 from resources.settings.sources import SourceConfig
@@ -23,7 +24,9 @@ RAW_DECODE = json.JSONDecoder().raw_decode
 STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
-def read_json(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
+def read_json(
+    file: InputFile, source: SourceConfig, _cut: Slice = WHOLE_FILE
+) -> Iterator[InputRecord]:
     """Yield the records of a .json file, numbered from 0; the rest after a break is one record."""
     blocks = read_blocks(file)
     head, error = b"", None
@@ -139,3 +142,6 @@ def _skip(text: str, position: int, characters: str) -> int:
 
 def _to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
+
+
+JSON = Format("json", (".json",), read_json, is_member=True)

@@ -7,17 +7,25 @@ which is done only for slices with a record in quarantine.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import partial
 from itertools import chain, takewhile
 from typing import NamedTuple
 
-import numpy as np
-
+from assets.raw.patch import RAW_LIMIT_BYTES
+from assets.raw.readers.borders import KernelRecords, Lines, text_borders
 from assets.raw.readers.decompress import BrokenStream, read_blocks
-from assets.raw.readers.documents import RAW_LIMIT_BYTES
-from assets.raw.readers.input_file import WHOLE, Border, InputFile, Span
-from assets.raw.readers.input_record import InputRecord, parse_record
+from assets.raw.readers.format import Format
+from assets.raw.readers.input_file import (
+    STREAM_END,
+    WHOLE,
+    WHOLE_FILE,
+    Border,
+    InputFile,
+    Slice,
+    Span,
+)
+from assets.raw.readers.input_record import InputRecord, LineRun, parse_record
 from resources.settings.sources import SourceConfig
 
 BOM = b"\xef\xbb\xbf"
@@ -81,44 +89,17 @@ def bounded_line(offset: int, data: bytes, num_bytes: int, max_bytes: int) -> Li
     return Line(offset, data)
 
 
-@dataclass(frozen=True)
-class LineRun:
-    """Whole lines, the first of which begins at `offset` and is the slice's `number`-th, from 1.
-
-    Only the last line of a file may be without a newline.
-    """
-
-    offset: int
-    data: bytes
-    number: int = 1
-
-    @cached_property
-    def num_newlines(self) -> int:
-        """Count the newlines, without the interpreter's lock."""
-        return int(np.count_nonzero(np.frombuffer(self.data, np.uint8) == ord("\n")))
-
-
 def read_jsonl(
-    file: InputFile, source: SourceConfig, start: int, stop: int
-) -> Iterator[InputRecord]:
-    """Yield records of the lines that start in bytes [start, stop) of the uncompressed stream."""
-    for piece in read_jsonl_runs(file, source, start, stop):
-        if isinstance(piece, LineRun):
-            yield from run_records(piece, source.max_record_bytes)
-        else:
-            yield piece
-
-
-def read_jsonl_runs(
-    file: InputFile, source: SourceConfig, start: int, stop: int, span: Span | None = None
+    file: InputFile, source: SourceConfig, cut: Slice = WHOLE_FILE
 ) -> Iterator[LineRun | InputRecord]:
-    """Yield the lines that start in bytes [start, stop) of the uncompressed stream.
+    """Yield the lines that start in a slice: bytes [start, stop) of the uncompressed stream.
 
     Runs of whole lines come first; what is behind a break or a giant line comes as records.
-    `span` has the borders at `start` and `stop`, if they are known.
     """
+    start, stop = (0, STREAM_END) if cut.unit == "stream" else (cut.start, cut.stop)
     before = max(start - 1, 0)  # this byte tells whether a line starts at `start`
-    first, end = span or (Border(before, 0, before, 0, 0), WHOLE.end)
+    known = cut.span if cut.unit == "records" else Span(Border(before, 0, before, 0, 0), WHOLE.end)
+    first, end = known
     if file.compression is None:
         end = Border(stop, 0, stop, 0, 0)
     blocks = read_blocks(file, first, end.place)
@@ -135,6 +116,17 @@ def read_jsonl_runs(
             number += 1
             if record is not None:
                 yield record
+
+
+def single_records(
+    pieces: Iterable[LineRun | InputRecord], max_bytes: int
+) -> Iterator[InputRecord]:
+    """Yield records one by one, those of runs of lines too."""
+    for piece in pieces:
+        if isinstance(piece, LineRun):
+            yield from run_records(piece, max_bytes)
+        else:
+            yield piece
 
 
 def split_runs(
@@ -228,9 +220,11 @@ def read_lines(file: InputFile, source: SourceConfig, span: Span) -> Iterator[Li
     return takewhile(lambda line: line.offset < span.end.offset, lines)
 
 
-def read_text(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Iterator[InputRecord]:
+def read_text(
+    file: InputFile, source: SourceConfig, cut: Slice = WHOLE_FILE
+) -> Iterator[InputRecord]:
     """Yield a .txt file as one record, or each run of lines between blank lines as one."""
-    lines = read_lines(file, source, span)
+    lines, span = read_lines(file, source, cut.span), cut.span
     is_split = source.text_documents == "blank_line"
     row, first, size, error, parts = span.first.row, 0, 0, "", list[bytes]()
     for number, line in enumerate(chain(lines, [None]), 1):  # None ends the last document
@@ -253,3 +247,33 @@ def _text_record(row: int, data: bytes, size: int, error: str, source: SourceCon
     if error:
         return InputRecord(row, None, data, error)
     return InputRecord(row, {source.text_field: data.decode("utf-8", "surrogateescape")})
+
+
+def _line_borders(file: InputFile, _source: SourceConfig, part_bytes: int) -> Iterator[Border]:
+    return text_borders(file, Lines(), part_bytes)
+
+
+def _paragraph_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> Iterator[Border]:
+    from assets.raw.kernels.record_starts import next_paragraph
+
+    paragraphs = KernelRecords(partial(next_paragraph, source.max_record_bytes), b"")
+    return text_borders(file, paragraphs, part_bytes)
+
+
+JSONL = Format(
+    "jsonl",
+    (".jsonl", ".ndjson"),
+    read_jsonl,
+    unit="byte",
+    borders=_line_borders,
+    is_cuttable=lambda file, _: file.compression is not None,  # plain lines are cut anywhere
+    is_member=True,
+)
+TEXT = Format(
+    "txt",
+    (".txt",),
+    read_text,
+    borders=_paragraph_borders,
+    is_cuttable=lambda _, source: source.text_documents == "blank_line",
+    is_member=True,
+)

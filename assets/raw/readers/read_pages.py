@@ -7,18 +7,19 @@ bytes and in what its aliases expand to. What is no such mapping stays in the te
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from datetime import date
 
 import msgspec
 import yaml
 
+from assets.raw.patch import RAW_LIMIT_BYTES
 from assets.raw.readers.decompress import BrokenStream, read_blocks
-from assets.raw.readers.documents import RAW_LIMIT_BYTES
-from assets.raw.readers.input_file import InputFile, InputFormat
+from assets.raw.readers.format import Format
+from assets.raw.readers.input_file import WHOLE_FILE, InputFile, Slice
 from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.page_texts import PageError, page_text
-from assets.raw.readers.read_lines import BOM
 from resources.settings.read_yaml import check_size
 from resources.settings.sources import SourceConfig
 
@@ -30,7 +31,9 @@ DECODE_OBJECT = msgspec.json.Decoder(dict[str, object]).decode
 NO_MAPPING = (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError)
 
 
-def read_page(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
+def read_page(
+    file: InputFile, source: SourceConfig, _cut: Slice = WHOLE_FILE
+) -> Iterator[InputRecord]:
     """Yield the one record of a Markdown or HTML file; an empty file has none."""
     data, error = bytearray(), ""
     try:
@@ -47,9 +50,7 @@ def read_page(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
         yield page_record(0, bytes(data), file.format, source)
 
 
-def page_record(
-    row: int, data: bytes, file_format: InputFormat, source: SourceConfig
-) -> InputRecord:
+def page_record(row: int, data: bytes, file_format: str, source: SourceConfig) -> InputRecord:
     """Return the record of a whole text, Markdown or HTML file."""
     front: Mapping[str, object] = {}
     match file_format:
@@ -59,8 +60,8 @@ def page_record(
             except PageError as error:
                 return InputRecord(row, None, data, str(error))
         case "md":
-            front, data = split_front_matter(data.removeprefix(BOM))
-    text = data.removeprefix(BOM).decode("utf-8", "surrogateescape")
+            front, data = split_front_matter(data.removeprefix(BOM_UTF8))
+    text = data.removeprefix(BOM_UTF8).decode("utf-8", "surrogateescape")
     return InputRecord(row, {**front, source.text_field: text})
 
 
@@ -100,3 +101,7 @@ def _mapping(text: str) -> dict[str, object]:
 
 def _key(key: object) -> str:
     return key.isoformat() if isinstance(key, date) else str(key)
+
+
+MARKDOWN = Format("md", (".md", ".markdown"), read_page, is_member=True)
+HTML = Format("html", (".html", ".htm"), read_page, is_member=True, has_pages=True)

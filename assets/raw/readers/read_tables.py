@@ -7,13 +7,17 @@ time, or one by one if that fails for a value.
 
 import csv
 import io
+from codecs import BOM_UTF8
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain, count
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assets.raw.places.open_input import open_arrow, open_columns, open_input
+from assets.raw.readers.borders import KernelRecords, text_borders
 from assets.raw.readers.decompress import (
     BOMB_BYTES,
     BOMB_RATIO,
@@ -24,9 +28,10 @@ from assets.raw.readers.decompress import (
     read_blocks,
 )
 from assets.raw.readers.file_content import foreign_content
-from assets.raw.readers.input_file import WHOLE, InputFile, Span
+from assets.raw.readers.format import Format
+from assets.raw.readers.input_file import WHOLE, WHOLE_FILE, Border, InputFile, Slice, Span
 from assets.raw.readers.input_record import InputRecord, as_json, has_field
-from assets.raw.readers.read_lines import BOM, Line, read_lines
+from assets.raw.readers.read_lines import Line, read_lines
 from resources.settings.sources import SourceConfig
 
 ROWS_AT_A_TIME = 1024
@@ -76,7 +81,7 @@ class _CsvLines:
         line = self._fault or next(self._lines)
         self._has_new_lines = True
         if not line.error:
-            return (line.data.removeprefix(BOM) if line.offset == 0 else line.data) + b"\n"
+            return (line.data.removeprefix(BOM_UTF8) if line.offset == 0 else line.data) + b"\n"
         self._fault = line if self.row else None
         self.row = self.row or bytearray(line.data)
         raise _LineFault(line.error)
@@ -92,15 +97,17 @@ class _CsvLines:
         self._num_lines = self.line
 
 
-def read_csv(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Iterator[InputRecord]:
+def read_csv(
+    file: InputFile, source: SourceConfig, cut: Slice = WHOLE_FILE
+) -> Iterator[InputRecord]:
     """Yield records of the rows below the header, numbered from 0; blank lines are not counted.
 
     A row that breaks the rules of quoting, or is too large, costs its first line: reading goes on
     with the second one. Columns of the same name are renamed `name_2`, `name_3` after the first; a
     file with more than one text field is refused.
     """
-    header = (read_header(file, source) or []) if span.first.offset else []
-    lines, number = _csv_lines(file, source, span), span.first.row
+    header = (read_header(file, source) or []) if cut.span.first.offset else []
+    lines, number = _csv_lines(file, source, cut.span), cut.span.first.row
     for values, fault in _csv_rows(lines, file, source):
         error = fault or _row_error(values, header, source.text_field)
         if error:
@@ -129,15 +136,10 @@ def _csv_lines(file: InputFile, source: SourceConfig, span: Span) -> _CsvLines:
     return _CsvLines(read_lines(file, source, span), source.max_record_bytes)
 
 
-def separator_of(file: InputFile, source: SourceConfig) -> str:
-    """Return the character between the fields of a CSV or TSV file."""
-    return source.separator or SEPARATORS[file.format]
-
-
 def _csv_rows(
     lines: _CsvLines, file: InputFile, source: SourceConfig
 ) -> Iterator[tuple[list[str], str]]:
-    is_broken, separator = True, separator_of(file, source)
+    is_broken, separator = True, source.separator or SEPARATORS[file.format]
     is_quoted = source.quoting == "standard"
     while is_broken:
         is_broken = False
@@ -195,9 +197,10 @@ def parquet_metadata(file: InputFile) -> pq.FileMetaData:
 
 
 def read_parquet(
-    file: InputFile, source: SourceConfig, groups: tuple[int, int] | None
+    file: InputFile, source: SourceConfig, cut: Slice = WHOLE_FILE
 ) -> Iterator[InputRecord]:
-    """Yield records of row groups [first, last), or of all, numbered by the row in the file."""
+    """Yield records of row groups [start, stop), or of all, numbered by the row in the file."""
+    groups = None if cut.unit == "stream" else (cut.start, cut.stop)
     try:
         table = _open_table(file, groups, source)
     except BrokenStream as error:
@@ -352,3 +355,60 @@ def _cell(column: pa.Array) -> object:
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))  # the zone may be unknown here
     text = str(column.cast(pa.string())[0].as_py())
     return text.replace(" ", "T", 1) if pa.types.is_timestamp(column.type) else text
+
+
+def _csv_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> Iterator[Border]:
+    from assets.raw.kernels.record_starts import next_csv_row
+
+    if read_header(file, source) is None:
+        raise BrokenStream("no header that can be read")
+    separator = source.separator or SEPARATORS[file.format]
+    rules = (source.max_record_bytes, ord(separator), source.quoting == "standard")
+    return text_borders(file, KernelRecords(partial(next_csv_row, rules), BOM_UTF8), part_bytes)
+
+
+def _csv_columns(file: InputFile) -> list[str]:
+    head = next(read_blocks(file), b"")
+    return pl.read_csv(head, n_rows=0, separator=SEPARATORS[file.format]).columns
+
+
+def _row_group_borders(file: InputFile, _source: SourceConfig, part_bytes: int) -> Iterator[Border]:
+    """Yield the row groups, as offsets, at which a Parquet file is cut."""
+    try:
+        metadata = parquet_metadata(file)
+    except (pa.ArrowException, OSError) as error:
+        raise_unless_of_content(error, file.bytes)
+        raise BrokenStream(str(error)) from error  # reading it as a stream quarantines the reason
+    cut, size = 0, 0
+    for group in range(metadata.num_row_groups):
+        size += metadata.row_group(group).total_byte_size
+        if size >= part_bytes and group + 1 < metadata.num_row_groups:
+            cut, size = group + 1, 0
+            yield Border(0, 0, cut, 0, 0)
+    yield Border(file.bytes, 0, metadata.num_row_groups, 0, 0)
+
+
+CSV, TSV = (
+    Format(
+        name,
+        (f".{name}",),
+        read_csv,
+        borders=_csv_borders,
+        is_cuttable=lambda *_: True,
+        columns=_csv_columns,
+        is_member=True,
+    )
+    for name in SEPARATORS
+)
+PARQUET = Format(
+    "parquet",
+    (".parquet",),
+    read_parquet,
+    unit="row",
+    borders=_row_group_borders,
+    is_cuttable=lambda file, _: file.compression is None,
+    slices="row_groups",
+    index="last",
+    columns=lambda file: list(parquet_metadata(file).schema.to_arrow_schema().names),
+    is_packed=True,
+)

@@ -15,23 +15,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
+from assets.raw.patch import RAW_LIMIT_BYTES
 from assets.raw.readers.archive_names import (
-    MEMBER_FORMATS,
     OTHER_MEMBER,
     name_error,
     shown_name,
     why_left_out,
 )
 from assets.raw.readers.block_stream import BlockStream
+from assets.raw.readers.borders import start_borders
 from assets.raw.readers.decompress import BrokenStream, FileFault, read_blocks
-from assets.raw.readers.documents import RAW_LIMIT_BYTES
-from assets.raw.readers.input_file import WHOLE, InputFile, Span
+from assets.raw.readers.format import Format
+from assets.raw.readers.input_file import WHOLE_FILE, Border, InputFile, Slice, Span
 from assets.raw.readers.input_record import InputRecord, parse_record
 from assets.raw.readers.read_pages import page_record
 from assets.raw.readers.tar_members import TarMember, tar_members
 from resources.settings.sources import SourceConfig
 
-TEXTS = {"text": "txt", **{each: each for each in ("txt", "md", "markdown", "html", "htm")}}
+TEXTS = {  # formats of texts by suffix
+    **{"text": "txt", "txt": "txt", "md": "md", "markdown": "md"},
+    **{"html": "html", "htm": "html"},
+}
 MOST_WAITING = 100
 ROLES = {**dict.fromkeys(TEXTS, "text"), "json": "json", "cls": "cls"}
 
@@ -46,14 +50,16 @@ class _Sample:
     parts: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # suffix, bytes by role
 
 
-def read_tar(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Iterator[InputRecord]:
+def read_tar(
+    file: InputFile, source: SourceConfig, cut: Slice = WHOLE_FILE
+) -> Iterator[InputRecord]:
     """Yield a record per sample, and one per member that is left out or broken.
 
     Its row is the number of the sample's first member that is read.
     """
     before, since = list[InputRecord](), list[InputRecord]()  # left out before and since `last`
     last = "\0"  # the key of the last sample
-    for each in _samples(file, source, span):
+    for each in _samples(file, source, cut.span):
         record = _finished(each, source) if isinstance(each, _Sample) else each
         if record.left_out:
             since.append(record)
@@ -101,9 +107,7 @@ def _named(records: Iterable[InputRecord], *keys: str) -> Iterator[InputRecord]:
         yield record._replace(raw=None) if is_beside else record
 
 
-def tar_starts(
-    _file: InputFile, _source: SourceConfig, blocks: Iterator[bytes]
-) -> Iterator[tuple[int, int]]:
+def _sample_starts(blocks: Iterator[bytes]) -> Iterator[tuple[int, int]]:
     """Yield offset and number of the first member of each sample; BrokenStream for a damage."""
     last = ""
     for member in tar_members(BlockStream(blocks)):
@@ -179,7 +183,7 @@ def _sample_record(sample: _Sample, source: SourceConfig) -> InputRecord:
         )
     if "text" in sample.parts:
         suffix, data = sample.parts["text"]
-        page = page_record(sample.row, data, MEMBER_FORMATS[TEXTS[suffix]], source)
+        page = page_record(sample.row, data, TEXTS[suffix], source)
         if page.fields is None:
             return page
         fields = _joined(fields, page.fields)
@@ -196,3 +200,10 @@ def _joined(fields: Mapping[str, object], others: Mapping[str, object]) -> dict[
         else:
             joined[name] = value
     return {**joined, **others}
+
+
+def _borders(file: InputFile, _source: SourceConfig, part_bytes: int) -> Iterator[Border]:
+    return start_borders(file, _sample_starts, part_bytes)
+
+
+TAR = Format("tar", (".tar",), read_tar, unit="member", borders=_borders, is_container=True)

@@ -8,16 +8,19 @@ Price: nearly all of the time of a WARC file goes into resiliparse's parser and 
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
+from assets.raw.patch import RAW_LIMIT_BYTES
 from assets.raw.readers.archive_names import (
     OTHER_CONTENT_TYPE,
     OTHER_STATUS,
     why_left_out_of_warc,
 )
 from assets.raw.readers.block_stream import BlockStream
+from assets.raw.readers.borders import start_borders
 from assets.raw.readers.decompress import BrokenStream, FileFault, read_blocks
-from assets.raw.readers.documents import RAW_LIMIT_BYTES
+from assets.raw.readers.format import Format
 from assets.raw.readers.http_messages import (
     HEADER_END,
     Message,
@@ -26,12 +29,13 @@ from assets.raw.readers.http_messages import (
     parse_message,
     plain_body,
 )
-from assets.raw.readers.input_file import WHOLE, InputFile, Span
+from assets.raw.readers.input_file import WHOLE_FILE, Border, InputFile, Slice, Span
 from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.page_texts import page_text
 from resources.settings.sources import SourceConfig
 
 HEADER_BYTES = 1 << 16
+CONTENT_PER_TEXT = {"warc": 8, "wet": 1}  # bytes of pages per byte of their main text
 RECORD_START = re.compile(rb"WARC/(?:0\.1[78]|1\.[01])\r?\n")
 LF_END = re.compile(rb"\n\n(?=WARC/(?:0\.1[78]|1\.[01])\n)")
 FILE_END = re.compile(rb"\n\n\Z")
@@ -77,19 +81,23 @@ class _Page(NamedTuple):
     charset: str
 
 
-def read_warc(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Iterator[InputRecord]:
+def read_warc(
+    file: InputFile, source: SourceConfig, cut: Slice = WHOLE_FILE
+) -> Iterator[InputRecord]:
     """Yield HTML pages, broken records and what is left out; the last has no row of its own."""
-    row = span.first.row
-    for record in _records(file, source, span):
+    row = cut.span.first.row
+    for record in _records(file, source, cut.span):
         read = _read_page(row, record, source)
         yield read
         row += not read.left_out
 
 
-def read_wet(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Iterator[InputRecord]:
+def read_wet(
+    file: InputFile, source: SourceConfig, cut: Slice = WHOLE_FILE
+) -> Iterator[InputRecord]:
     """Yield texts of conversion records, broken records and what is left out."""
-    row = span.first.row
-    for record in _records(file, source, span):
+    row = cut.span.first.row
+    for record in _records(file, source, cut.span):
         if record.error or record.left_out:
             yield _unread(row, record)
         else:
@@ -98,7 +106,7 @@ def read_wet(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Itera
         row += not record.left_out
 
 
-def warc_starts(
+def _record_starts(
     file: InputFile, source: SourceConfig, blocks: Iterator[bytes]
 ) -> Iterator[tuple[int, int]]:
     """Yield offset and row of each record that has one; BrokenStream if one of them is broken."""
@@ -272,3 +280,12 @@ def _document_fields(fields: Mapping[str, list[str]]) -> dict[str, object]:
     named = {key: _value(fields, name) for key, name in FIELDS.items()}
     named["url"] = named["url"].removeprefix("<").removesuffix(">")
     return {key: value for key, value in named.items() if value}
+
+
+def _borders(file: InputFile, source: SourceConfig, part_bytes: int) -> Iterator[Border]:
+    part_bytes *= CONTENT_PER_TEXT[file.format]
+    return start_borders(file, partial(_record_starts, file, source), part_bytes)
+
+
+WARC = Format("warc", (".warc",), read_warc, borders=_borders, is_container=True, has_pages=True)
+WET = Format("wet", (".wet",), read_wet, borders=_borders, is_container=True)

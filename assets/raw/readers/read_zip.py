@@ -10,27 +10,27 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import BinaryIO
 
 from assets.raw.places.open_input import open_input
-from assets.raw.positions import MEMBER_ROWS
-from assets.raw.readers.archive_names import MEMBER_FORMATS, name_error, shown_name, why_left_out
+from assets.raw.positions import MEMBER, MEMBER_ROWS
+from assets.raw.readers.archive_names import name_error, shown_name, why_left_out
 from assets.raw.readers.decompress import (
     BOMB_BYTES,
     BOMB_RATIO,
+    BrokenStream,
     FileFault,
     file_head,
     raise_unless_of_content,
 )
 from assets.raw.readers.file_content import foreign_content
-from assets.raw.readers.input_file import STREAM_END, WHOLE, Border, InputFile, Span
+from assets.raw.readers.format import Format
+from assets.raw.readers.input_file import WHOLE_FILE, Border, InputFile, Slice
 from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.read_json import read_json
-from assets.raw.readers.read_lines import read_jsonl, read_text
-from assets.raw.readers.read_pages import read_page
-from assets.raw.readers.read_tables import read_csv
-from resources.settings.sources import FileFormat, SourceConfig
+from assets.raw.readers.read_lines import single_records
+from resources.settings.sources import SourceConfig
 
 MOST_MEMBERS = 1 << 20  # each takes 1 KB of memory
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile unpacks no other in bounded steps
@@ -40,20 +40,28 @@ UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError),
     *(ValueError, IndexError, KeyError, OverflowError, struct.error),
 )
-Reader = Callable[[InputFile, SourceConfig], Iterator[InputRecord]]
-READERS: dict[FileFormat, Reader] = {
-    "jsonl": lambda file, source: read_jsonl(file, source, 0, STREAM_END),
-    "json": read_json,
-    "csv": read_csv,
-    "tsv": read_csv,
-    "txt": read_text,
-    "md": read_page,
-    "html": read_page,
-}
+Members = Mapping[str, Format]  # by ending
 
 
-def read_zip(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Iterator[InputRecord]:
-    """Yield the records of the members of a span, and one of each that cannot be read."""
+def zip_of(formats: Members) -> Format:
+    """Return the format of archives whose members have some formats."""
+    return Format(
+        "zip",
+        (".zip",),
+        partial(_read_zip, formats),
+        unit=MEMBER,
+        borders=_borders,
+        is_cuttable=lambda file, _: file.compression is None,
+        index="last",
+        is_container=True,
+        is_packed=True,
+    )
+
+
+def _read_zip(
+    formats: Members, file: InputFile, source: SourceConfig, cut: Slice
+) -> Iterator[InputRecord]:
+    """Yield the records of the members of a slice, and one of each that cannot be read."""
     with open_input(file) as stream:
         try:
             archive, members = _open(stream, file)
@@ -64,27 +72,27 @@ def read_zip(file: InputFile, source: SourceConfig, span: Span = WHOLE) -> Itera
             fault = FileFault(f"zip archive cannot be opened: {reason}")
             yield InputRecord(0, None, head, fault)
             return
-        first, end = span.first.row, span.end.row or len(members)
+        first, end = cut.span.first.row, cut.span.end.row or len(members)
         for number, member in enumerate(members[first:end], first):
-            for record in _member_records(archive, member, number, source):
+            for record in _member_records(archive, member, formats, source):
                 yield record._replace(row=number * MEMBER_ROWS + record.row)
 
 
-def zip_borders(file: InputFile, part_bytes: int) -> list[Border]:
-    """Return borders between members behind every `part_bytes` of their content, and the end."""
-    borders, size, last = list[Border](), 0, 0
+def _borders(file: InputFile, _source: SourceConfig, part_bytes: int) -> Iterator[Border]:
+    """Yield borders between members behind every `part_bytes` of their content, and the end."""
     with open_input(file) as stream:
         try:
             _, members = _open(stream, file)
         except UNREADABLE as error:
             raise_unless_of_content(error)
-            return []
+            raise BrokenStream(str(error)) from error
+    size = last = 0
     for row, member in enumerate(members):
         if size - last >= part_bytes:
-            borders.append(Border(member.header_offset, 0, size, row, 0))
+            yield Border(member.header_offset, 0, size, row, 0)
             last = size
         size += member.file_size
-    return [*borders, Border(file.bytes, 0, size, len(members), 0)] if borders else []
+    yield Border(file.bytes, 0, size, len(members), 0)
 
 
 def _open(stream: BinaryIO, file: InputFile) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:
@@ -102,20 +110,21 @@ def _open(stream: BinaryIO, file: InputFile) -> tuple[zipfile.ZipFile, list[zipf
 
 
 def _member_records(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo, number: int, source: SourceConfig
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, formats: Members, source: SourceConfig
 ) -> Iterator[InputRecord]:
     """Yield the records of a member: numbered from 0 in it, without lines."""
     if member.is_dir():
         return
     name = member.filename
     suffix = name.rpartition("/")[2].rpartition(".")[2].lower()
+    found = formats.get(f".{suffix}")
     if fault := name_error(name):
         yield InputRecord(0, None, name.encode("utf-8", "backslashreplace"), fault)
         return
     if member.external_attr >> 16 & 0o170000 == LINK:
         yield InputRecord(0, None, shown_name(name), left_out="link_member")
         return
-    if suffix not in MEMBER_FORMATS or name.rpartition("/")[2].startswith("."):
+    if found is None or name.rpartition("/")[2].startswith("."):
         yield InputRecord(0, None, shown_name(name), left_out=why_left_out(suffix))
         return
     try:
@@ -125,9 +134,9 @@ def _member_records(
         reason = f"zip member {name[:200]!r} cannot be read: {error}"
         yield InputRecord(0, None, b"", reason)
         return
-    file_format = MEMBER_FORMATS[suffix]
-    content = InputFile(name, name, file_format, None, len(data), "", content=data)
-    for record in READERS[file_format](content, source):
+    content = InputFile(name, name, found.name, None, len(data), "", content=data)
+    pieces = found.read(content, source, WHOLE_FILE)
+    for record in single_records(pieces, source.max_record_bytes):
         fields = record.fields and {"member": name, **record.fields}
         yield record._replace(fields=fields, raw=None if fields else record.raw)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from assets.raw.patch import RAW_LIMIT_BYTES
 from assets.raw.readers.block_stream import BlockStream
 from assets.raw.readers.decompress import FileFault
-from assets.raw.readers.documents import RAW_LIMIT_BYTES
 
 BLOCK_BYTES = 512
 MOST_HEADER_BYTES = 1 << 20  # of an extended header: a path and times take 200 bytes

@@ -22,14 +22,11 @@ import yaml
 from cyclopts import Parameter
 
 from assets.filtered.language.detect_language import detect_language
-from assets.raw.places.find_inputs import FORMATS, find_inputs
-from assets.raw.readers.decompress import BrokenStream, read_blocks
-from assets.raw.readers.input_file import InputFile, InputFormat
+from assets.raw.places.find_inputs import find_inputs
+from assets.raw.readers.decompress import BrokenStream
+from assets.raw.readers.formats import FORMATS, format_of, read_records
+from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.read_arrow import arrow_columns
-from assets.raw.readers.read_chunks import read_records
-from assets.raw.readers.read_lines import read_jsonl
-from assets.raw.readers.read_tables import parquet_metadata, read_parquet
 from corpus_loader.places.url_secrets import shown
 from pipeline_defs.commands.terminal.output import ONE_LINE
 from resources.errors import UsageError
@@ -43,10 +40,11 @@ MOST_SHOWN = 20  # names of fields
 MIN_SHARE = 0.8  # of the records, for a proposal
 TEXT_FIELDS = ("text", "content", "body", "raw_content", "article", "document", "markdown")
 ID_FIELDS = ("id", "_id", "uuid", "guid", "doc_id", "document_id")
-FORMAT_LIST = ", ".join(FORMATS)
+FORMAT_LIST = ", ".join(
+    ending for each in FORMATS.values() if not each.is_packaged for ending in each.endings
+)
 PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 WITHOUT_FIELDS = {"txt", "warc"}
-STREAM_END = 2**63 - 1
 Fields = Mapping[str, object]
 HEAD = """\
 # The corpus in one file. `corpus config` lists every key; unknown ones are refused.
@@ -82,7 +80,7 @@ class Proposal:
     name: str
     where: str
     num_files: int
-    formats: tuple[InputFormat, ...]
+    formats: tuple[str, ...]
     text_field: str | None = None  # None: the format has no fields
     id_field: str | None = None
     has_url: bool = False
@@ -169,32 +167,17 @@ def sample_records(files: Iterable[InputFile], source: SourceConfig) -> Iterator
 
 
 def all_records(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
-    """Read a file's records, whatever the name of its text field."""
-    match file.format:
-        case "jsonl":
-            return read_jsonl(file, source, 0, STREAM_END)
-        case "csv" | "tsv" | "parquet" | "arrow":
-            # These readers require the name of a text column: any column will do.
-            columns = column_names(file)
-            named = source.model_copy(update={"text_field": (columns or ["text"])[0]})
-            is_parquet = file.format == "parquet"
-            return read_parquet(file, named, None) if is_parquet else read_records(file, named)
-        case _:
-            return read_records(file, source)
-
-
-def column_names(file: InputFile) -> list[str]:
-    """Return the columns of a table; none if its head cannot be read."""
+    """Yield a file's records, whatever the name of its text field."""
+    columns = format_of(file).columns
+    if columns is None:
+        return read_records(file, source)
     try:
-        if file.format == "parquet":
-            return list(parquet_metadata(file).schema.to_arrow_schema().names)
-        if file.format == "arrow":
-            return arrow_columns(file)
-        separator = "\t" if file.format == "tsv" else ","
-        head = next(read_blocks(file), b"")
-        return pl.read_csv(head, n_rows=0, separator=separator).columns
+        names = columns(file)
     except (OSError, pa.ArrowException, BrokenStream, pl.exceptions.PolarsError):
-        return []
+        names = []
+    # A reader of tables requires the name of a text column: any column will do.
+    named = source.model_copy(update={"text_field": (names or ["text"])[0]})
+    return read_records(file, named)
 
 
 def described(proposal: Proposal, records: Sequence[Fields]) -> Proposal:

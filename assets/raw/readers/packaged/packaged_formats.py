@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
-from assets.raw.readers.input_file import InputFormat, PackagedFormat
 from resources.errors import InputError
 
 PACKAGE = "datasets"
@@ -28,34 +27,27 @@ GENBANK += ["sequence", "features", "length", "molecule_type", "secondary_access
 class Builder(NamedTuple):
     """A builder of the package, by name, its options, and the packages that it needs."""
 
+    endings: tuple[str, ...]
     name: str
     options: Mapping[str, object]
     packages: tuple[str, ...] = (PACKAGE,)
 
 
-BUILDERS: dict[PackagedFormat, Builder] = {
-    "fasta": Builder("fasta", {**BOUNDS, "columns": SEQUENCE}),
-    "fastq": Builder("fastq", {**BOUNDS, "columns": [*SEQUENCE, "quality"]}),
-    "genbank": Builder("genbank", {**BOUNDS, "columns": GENBANK}),
-    "hdf5": Builder("hdf5", {"batch_size": ROWS}, (PACKAGE, "h5py")),
+BUILDERS = {
+    "fasta": Builder(
+        (".fa", ".fasta", ".fna", ".ffn", ".faa", ".frn", ".afa"),
+        "fasta",
+        {**BOUNDS, "columns": SEQUENCE},
+    ),
+    "fastq": Builder((".fq", ".fastq"), "fastq", {**BOUNDS, "columns": [*SEQUENCE, "quality"]}),
+    "genbank": Builder((".gb", ".gbk", ".genbank"), "genbank", {**BOUNDS, "columns": GENBANK}),
+    "hdf5": Builder((".h5", ".hdf5"), "hdf5", {"batch_size": ROWS}, (PACKAGE, "h5py")),
     # Its builder `xml` gives the text of a file too, but opens none: huggingface/datasets#8584.
-    "xml": Builder("text", {"sample_by": "document"}),
-}
-ENDINGS: dict[str, PackagedFormat] = {
-    **dict.fromkeys((".fa", ".fasta", ".fna", ".ffn", ".faa", ".frn", ".afa"), "fasta"),
-    **dict.fromkeys((".fq", ".fastq"), "fastq"),
-    **dict.fromkeys((".gb", ".gbk", ".genbank"), "genbank"),
-    **dict.fromkeys((".h5", ".hdf5"), "hdf5"),
-    ".xml": "xml",
+    "xml": Builder((".xml",), "text", {"sample_by": "document"}),
 }
 
 
-def is_packaged(file_format: InputFormat) -> TypeGuard[PackagedFormat]:
-    """Return whether the package reads a format."""
-    return file_format in BUILDERS
-
-
-def check_installed(file_format: PackagedFormat, name: str) -> None:
+def check_installed(file_format: str, name: str) -> None:
     """Raise InputError, which says what to install, if a format cannot be read here."""
     missing = [package for package in BUILDERS[file_format].packages if not find_spec(package)]
     if missing:

@@ -32,10 +32,11 @@ from assets.raw.readers.decompress import (
     raise_unless_of_content,
     read_blocks,
 )
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.format import Format
+from assets.raw.readers.input_file import InputFile, Slice
 from assets.raw.readers.input_record import InputRecord, has_field
 from assets.raw.readers.packaged.cached_blocks import open_anywhere
-from assets.raw.readers.packaged.packaged_formats import BUILDERS, check_installed, is_packaged
+from assets.raw.readers.packaged.packaged_formats import BUILDERS, check_installed
 from assets.raw.readers.read_tables import UNREADABLE, batch_records, no_text_column
 from resources.settings.sources import SourceConfig
 
@@ -173,7 +174,7 @@ def records_of(
             yield [InputRecord(row, None, file_head(file), reason)], None
 
 
-def read_packaged(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
+def read_packaged(file: InputFile, source: SourceConfig, _cut: Slice) -> Iterator[InputRecord]:
     """Yield all records of a file."""
     for records, _ in records_of(file, source):
         yield from records
@@ -194,7 +195,6 @@ def tables_of(
 
 def load(file: InputFile, path: str) -> IterableDataset:
     """Open a file as a dataset of one shard; InputError if the package is not installed."""
-    assert is_packaged(file.format)
     check_installed(file.format, file.name)
     builder = BUILDERS[file.format]
     with one_at_a_time, tempfile.TemporaryDirectory() as cache_dir:
@@ -261,3 +261,9 @@ def _fault_of_content(file: InputFile, error: Exception, cause: Exception | None
     if isinstance(error, UnicodeDecodeError):
         return FileFault(f"not valid UTF-8: {error.reason}")
     return FileFault(f"{file.format} file cannot be read: {type(error).__name__}: {error}")
+
+
+FORMATS = tuple(
+    Format(name, builder.endings, read_packaged, is_packaged=True)
+    for name, builder in BUILDERS.items()
+)

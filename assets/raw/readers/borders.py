@@ -1,4 +1,4 @@
-"""Find where a large file can be cut into slices that are read independently.
+"""Borders of records in a large file, between which it is read in independent slices.
 
     a file -> the start of a record behind every `part_bytes` of content, with its row and line
 
@@ -13,24 +13,17 @@ from __future__ import annotations
 
 import io
 import re
+from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import numpy as np
 
 from assets.raw.places.open_input import open_input
 from assets.raw.readers.decompress import BLOCK_BYTES, BrokenStream, placed_blocks
 from assets.raw.readers.file_content import foreign_content
-from assets.raw.readers.input_file import Border, Compression, InputFile, InputFormat
-from assets.raw.readers.read_arrow import arrow_starts
-from assets.raw.readers.read_lines import BOM
-from assets.raw.readers.read_tables import SEPARATORS, read_header, separator_of
-from assets.raw.readers.read_tar import tar_starts
-from assets.raw.readers.read_warc import warc_starts
-from assets.raw.readers.read_zip import zip_borders
+from assets.raw.readers.input_file import Border, Compression, InputFile
 from assets.raw.readers.zstd_frames import frame_spans
-from resources.settings.sources import SourceConfig
 
 NEVER = 2**62
 AT, ROWS, LINES, STATE_SIZE = 0, 3, 4, 5  # of the state of the kernels
@@ -40,55 +33,11 @@ MEMBERS: dict[Compression, re.Pattern[bytes]] = {  # how a member begins: a few 
     "xz": re.compile(rb"\xfd7zXZ\0"),
 }
 MEMBER_BYTES = 10  # of the longest pattern
-Starts = Callable[[Iterator[bytes]], Iterator[tuple[int, int]]]  # offset and row of records
-STARTS: dict[InputFormat, Callable[..., Iterator[tuple[int, int]]]] = {
-    "warc": warc_starts,
-    "wet": warc_starts,
-    "tar": tar_starts,
-    "arrow": arrow_starts,
-}
-CONTENT_PER_TEXT = {"warc": 8}  # bytes of pages per byte of their main text
 PROBED_BYTES = 8 << 20  # bgzip's members have 64 KiB, seekable zst's frames a few MB
+Starts = Callable[[Iterator[bytes]], Iterator[tuple[int, int]]]  # offset and row of records
 
 
-def is_cuttable(file: InputFile, source: SourceConfig) -> bool:
-    """Return whether a file's format has borders that are found by reading it."""
-    match file.format:
-        case "jsonl":
-            return file.compression is not None  # plain JSON lines are cut anywhere
-        case "csv" | "tsv":
-            return True
-        case "txt":
-            return source.text_documents == "blank_line"
-        case "zip":
-            return file.compression is None
-    return file.format in STARTS and not file.is_remote  # else all of it is fetched twice
-
-
-def find_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> list[Border]:
-    """Return the borders of a cuttable file behind every `part_bytes`, and its end as the last.
-
-    There are none if it is to be read as one stream.
-    """
-    if file.format == "zip":
-        return zip_borders(file, part_bytes)
-    if file.compression is not None and not _has_members(file):
-        return []
-    if file.format in SEPARATORS and read_header(file, source) is None:
-        return []
-    try:
-        if starts := STARTS.get(file.format):
-            found = _borders_at(file, partial(starts, file, source), part_bytes)
-        else:
-            found = _borders(file, _finder(file, source), part_bytes)
-        *borders, end = found
-    except BrokenStream:
-        return []
-    borders = [border for border in borders if border.offset < end.offset]
-    return [*borders, end] if borders else []
-
-
-def _has_members(file: InputFile) -> bool:
+def has_members(file: InputFile) -> bool:
     """Return whether a compressed file has more than one member or frame, or may have.
 
     Of a remote file only the beginning is asked: most have one member, and are not read for it.
@@ -109,8 +58,8 @@ def _has_members(file: InputFile) -> bool:
     return False
 
 
-def _borders(
-    file: InputFile, records: _Lines | _KernelRecords, part_bytes: int
+def text_borders(
+    file: InputFile, records: Lines | KernelRecords, part_bytes: int
 ) -> Iterator[Border]:
     """Yield a border behind every `part_bytes`, and then the end."""
     is_plain = file.compression is None
@@ -118,7 +67,7 @@ def _borders(
     last = end = place = 0
     for block in placed_blocks(file):
         if end == 0 and (
-            len(block.data) < len(BOM) or foreign_content(block.data, None, file.format)
+            len(block.data) < len(BOM_UTF8) or foreign_content(block.data, None, file.format)
         ):
             raise BrokenStream("no text, or a mark of UTF-8 in two blocks")
         if block.place != place and entry.offset == NEVER and end - last >= part_bytes:
@@ -139,14 +88,13 @@ def _borders(
     yield Border(file.bytes, 0, end, 0, 0)
 
 
-def _borders_at(file: InputFile, starts: Starts, part_bytes: int) -> Iterator[Border]:
+def start_borders(file: InputFile, starts: Starts, part_bytes: int) -> Iterator[Border]:
     """Yield a border at the first start behind every `part_bytes`, and then the end.
 
     Of a compressed file that is the first one behind a place where decompression can begin.
     """
     entries = deque[Border]()  # such places, the last of them at or before the next start
     end = 0
-    part_bytes *= CONTENT_PER_TEXT.get(file.format, 1)
 
     def blocks() -> Iterator[bytes]:
         nonlocal end
@@ -173,7 +121,7 @@ def _borders_at(file: InputFile, starts: Starts, part_bytes: int) -> Iterator[Bo
     yield Border(file.bytes, 0, end, 0, 0)
 
 
-class _Lines:
+class Lines:
     """Starts of lines."""
 
     def feed(self, data: bytes, base: int) -> None:
@@ -193,7 +141,7 @@ class _Lines:
         return (self._base + end, 0, self._lines) if newline >= 0 else None
 
 
-class _KernelRecords:
+class KernelRecords:
     """Starts of records, found by a kernel; it counts one row more than there are before each.
 
     Of text it is that one, of a table the header. A mark of UTF-8, `bom`, is not read.
@@ -210,19 +158,7 @@ class _KernelRecords:
         self._state[AT] = len(self._bom) if base == 0 and data.startswith(self._bom) else 0
 
     def next(self, wanted: int) -> tuple[int, int, int] | None:
-        """Return what `_Lines.next` returns."""
+        """Return what `Lines.next` returns."""
         found = self._kernel(self._data, self._base, wanted, self._state)
         row, line = self._state[[ROWS, LINES]].tolist()
         return (found, row - 1, line) if found >= 0 else None
-
-
-def _finder(file: InputFile, source: SourceConfig) -> _Lines | _KernelRecords:
-    if file.format == "jsonl":
-        return _Lines()
-    from assets.raw.kernels.record_starts import next_csv_row, next_paragraph
-
-    most = source.max_record_bytes
-    if file.format == "txt":
-        return _KernelRecords(partial(next_paragraph, most), b"")
-    rules = (most, ord(separator_of(file, source)), source.quoting == "standard")
-    return _KernelRecords(partial(next_csv_row, rules), BOM)

@@ -1,0 +1,104 @@
+"""The formats that are read: the one place that decides by the format of a file.
+
+To add one, write `read_NAME.py` with a function that yields the records of a file and its `Format`,
+name that in FORMATS, and its name in `FileFormat` (resources/settings/sources.py), so that a source
+may set it as its `format`. For records that are read front to back, a name, endings and the
+function are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import get_args
+from urllib.parse import unquote, urlsplit
+
+from assets.raw.readers.borders import has_members
+from assets.raw.readers.decompress import BrokenStream
+from assets.raw.readers.format import Format
+from assets.raw.readers.input_file import WHOLE_FILE, Border, Compression, InputFile, Slice
+from assets.raw.readers.input_record import InputRecord
+from assets.raw.readers.packaged.read_packaged import FORMATS as PACKAGED
+from assets.raw.readers.read_arrow import ARROW
+from assets.raw.readers.read_json import JSON
+from assets.raw.readers.read_lines import JSONL, TEXT, single_records
+from assets.raw.readers.read_pages import HTML, MARKDOWN
+from assets.raw.readers.read_tables import CSV, PARQUET, TSV
+from assets.raw.readers.read_tar import TAR
+from assets.raw.readers.read_warc import WARC, WET
+from assets.raw.readers.read_zip import zip_of
+from resources.settings.sources import SourceConfig
+
+OURS = (JSONL, JSON, CSV, TSV, PARQUET, ARROW, TEXT, MARKDOWN, HTML, WARC, WET, TAR)
+ZIP = zip_of({ending: each for each in OURS if each.is_member for ending in each.endings})
+FORMATS = {each.name: each for each in (*OURS, ZIP, *PACKAGED)}
+NAMES = [each.name for each in FORMATS.values() if not each.is_packaged]  # for `format`
+COMPRESSIONS: dict[str, Compression] = {
+    **{f".{name}": name for name in get_args(Compression)},
+    ".zstd": "zst",
+}
+
+
+def format_of(file: InputFile) -> Format:
+    """Return the format of a file."""
+    return FORMATS[file.format]
+
+
+def read_records(
+    file: InputFile, source: SourceConfig, cut: Slice = WHOLE_FILE
+) -> Iterator[InputRecord]:
+    """Yield the records of a slice of a file one by one."""
+    return single_records(format_of(file).read(file, source, cut), source.max_record_bytes)
+
+
+def is_cuttable(file: InputFile, source: SourceConfig) -> bool:
+    """Return whether a file may have borders that are found by reading it."""
+    found = format_of(file)
+    return found.borders is not None and found.is_cuttable(file, source)
+
+
+def find_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> list[Border]:
+    """Return the borders of a cuttable file behind every `part_bytes`, and its end as the last.
+
+    There are none if it is to be read as one stream.
+    """
+    found = format_of(file)
+    assert found.borders is not None, "this file is cuttable"
+    if file.compression is not None and not has_members(file):
+        return []
+    try:
+        *borders, end = found.borders(file, source, part_bytes)
+    except BrokenStream:
+        return []
+    borders = [border for border in borders if border.offset < end.offset]
+    return [*borders, end] if borders or found.slices == "row_groups" else []
+
+
+def tell_format(name: str, *, is_packaged: bool = False) -> tuple[str | None, Compression | None]:
+    """Return format and compression by a file name or URL: "a.jsonl.gz" -> ("jsonl", "gz").
+
+    With `is_packaged`, the format is one of those that the package `datasets` reads.
+    """
+    inner, compression = split_compression(name)
+    suffix = _suffix(inner)
+    if suffix == ".tgz" and not compression:
+        suffix, compression = ".tar", "gz"
+    found = ENDINGS.get(suffix)
+    return found.name if found and found.is_packaged == is_packaged else None, compression
+
+
+def split_compression(name: str) -> tuple[str, Compression | None]:
+    """Return the last part of a file name or URL: "x/a.jsonl.gz" -> ("a.jsonl", "gz")."""
+    path = unquote(urlsplit(name).path) if "://" in name else name
+    inner = path.rstrip("/").rpartition("/")[2]
+    suffix = _suffix(inner)
+    compression = COMPRESSIONS.get(suffix)
+    return inner[: -len(suffix)] if compression else inner, compression
+
+
+def _suffix(name: str) -> str:
+    """Return what pathlib calls the suffix of a name, in lower case, at a tenth of its cost."""
+    dot = name.rfind(".")
+    return name[dot:].lower() if 0 < dot < len(name) - 1 else ""
+
+
+ENDINGS = {ending: each for each in FORMATS.values() for ending in each.endings}
