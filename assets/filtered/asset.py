@@ -121,11 +121,11 @@ def try_rules_on_new(
     Raises SettingsError if their scores differ between processes.
     """
     new = (task for task in tasks if task.published() is None)
-    if config.custom is None or (task := next(new, None)) is None:
+    if not (config.custom or config.plug_ins) or (task := next(new, None)) is None:
         return
     rows = read_tried(task.payload.documents.checked())
     try:
-        try_custom_rules(corpus.config.parent / config.custom, rows)
+        try_custom_rules(config, corpus.config.parent, rows)
     except FilterFileError as error:
         raise SettingsError(f"{corpus.config}: source {source!r}: {error}") from error
 

@@ -10,6 +10,7 @@ import hashlib
 import sys
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
@@ -26,6 +27,7 @@ from resources.engine.system_errors import errno_of, is_final
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.rules import OptOutRules
 from resources.settings.named_files import NamedFileError, check_named_file
+from resources.settings.plug_ins import load_plug_in, with_identity
 from resources.store.disk import hash_file
 
 DATA = Path(__file__).parent / "data"
@@ -99,10 +101,10 @@ def opt_out_files(rules: OptOutRules, folder: Path) -> dict[str, str | None]:
 
 
 def digests_of(config: FilterConfig, folder: Path) -> tuple[str, ...]:
-    """Return "key=sha256" of every file in `files_of`, sorted by key."""
-    return tuple(
-        f"{key}={_digest_of(path)}" for key, path in sorted(files_of(config, folder).items())
-    )
+    """Return "key=sha256" of every file in `files_of`, sorted by key; plug-ins follow."""
+    files = sorted(files_of(config, folder).items())
+    added = [f"filters.plug_ins={with_identity('rules', name)}" for name in config.plug_ins]
+    return (*(f"{key}={_digest_of(path)}" for key, path in files), *added)
 
 
 def _digest_of(path: Path) -> str:
@@ -147,7 +149,7 @@ def _load(config_json: str, folder: Path, _: tuple[str, ...]) -> FilterData:
         blocked_domains=blocked,
         allowed_domains=allowed,
         list_faults=(*filter(None, (blocked_faults, allowed_faults)),),
-        custom=load_custom_rules(files["filters.custom"]) if config.custom else (),
+        custom=custom_rules(config, folder),
         fasttext_path=str(files[MODEL]) if config.fasttext else None,
         opt_out=_opt_out(config, files) if config.rules.opt_out else OptOut(),
     )
@@ -225,6 +227,19 @@ def _terms_of(key: str, path: Path) -> Iterator[str]:
                 "match nothing. Remove it."
             )
         yield term
+
+
+def custom_rules(config: FilterConfig, folder: Path) -> tuple[CustomRule, ...]:
+    """Return the custom rules of a config: of its file, then of packages.
+
+    Raises FilterFileError that names the file or the package, and its fault.
+    """
+    own = load_custom_rules(folder / config.custom) if config.custom else ()
+    try:
+        added = [load_plug_in("rules", name, list) for name in config.plug_ins]
+        return check_custom_rules([*own, *chain.from_iterable(added)])
+    except ValueError as error:
+        raise FilterFileError(f"filters.plug_ins: {error}") from error
 
 
 def load_custom_rules(path: Path) -> tuple[CustomRule, ...]:

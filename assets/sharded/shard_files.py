@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import msgspec
 import polars as pl
 
-from assets.sharded.formats import FORMATS, ShardSchema
+from assets.sharded.formats import ShardSchema, format_identity, shard_format
 from assets.sharded.sharded_records import RowCounts
 from assets.tokenized.tokenized_records import TokenFacts
 from resources.settings.buckets import VALIDATION, split_bucket
@@ -88,7 +88,7 @@ def part_name(generation: int, number: int) -> str:
 
 def part_fingerprint(data: str, formats: Sequence[str], name: str) -> str:
     """Return the fingerprint of a shard of these rows in these formats, or of the index."""
-    return fingerprint_of(data, formats, name)
+    return fingerprint_of(data, [*map(format_identity, formats)], name)
 
 
 def split_of(bucket: str) -> str:
@@ -96,14 +96,17 @@ def split_of(bucket: str) -> str:
     return VALIDATION if split_bucket(bucket)[1] == VALIDATION else ""
 
 
-def kind_of(shard_format: str, split: str) -> str:
+def kind_of(format_name: str, split: str) -> str:
     """Return what the kinds of the index files of a format and a split begin with."""
-    return f"{split}-{shard_format}" if split else shard_format
+    return f"{split}-{format_name}" if split else format_name
 
 
-def folder_of(shard_format: str, shards: ShardSet) -> str:
-    """Return the name of the folder of one format."""
-    return f"{kind_of(shard_format, shards.split)}-{shards.data[:FOLDER_DIGITS]}"
+def folder_of(format_name: str, shards: ShardSet) -> str:
+    """Return the name of the folder of one format: another one for other code of a plug-in."""
+    identity, data = format_identity(format_name), shards.data
+    if identity != format_name:
+        data = fingerprint_of(data, identity)
+    return f"{kind_of(format_name, shards.split)}-{data[:FOLDER_DIGITS]}"
 
 
 def shard_schema(
@@ -153,17 +156,15 @@ def write_format(
     writer: PartWriter, shards: ShardSet, name: FormatName, number: int, rows: pl.DataFrame
 ) -> None:
     """Write the files of a shard in one format."""
-    shard_format, folder = FORMATS[name], folder_of(name, shards)
-    suffixes = shard_format.suffixes_of(shards.schema)
-    files = [
-        writer.new_file_in(folder, shard_format.file_name(number, suffix)) for suffix in suffixes
-    ]
-    shard_format.write([temporary for temporary, _ in files], rows, shards.schema)
+    form, folder = shard_format(name), folder_of(name, shards)
+    suffixes = form.suffixes_of(shards.schema)
+    files = [writer.new_file_in(folder, form.file_name(number, suffix)) for suffix in suffixes]
+    form.write([temporary for temporary, _ in files], rows, shards.schema)
     for suffix, (temporary, final) in zip(suffixes, files, strict=True):
         writer.add_file(f"{name}.{suffix}", temporary, final, rows.height)
 
 
-def files_of(record: PartRecord, shard_format: str) -> list[FileRecord]:
+def files_of(record: PartRecord, format_name: str) -> list[FileRecord]:
     """Return a part's files of one format, of any split."""
     formats = (file.kind.partition(".")[0].rpartition("-")[2] for file in record.files)
-    return [file for file, name in zip(record.files, formats, strict=True) if name == shard_format]
+    return [file for file, name in zip(record.files, formats, strict=True) if name == format_name]

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
-from assets.sharded.formats import FORMATS, ShardFile
+from assets.sharded.formats import ShardFile, shard_format
 from assets.sharded.shard_files import MANIFEST_NAME, ShardSet, files_of, folder_of, kind_of
 from assets.sharded.sharded_records import RowCounts
 from assets.tokenized.tokenized_records import TokenFacts
@@ -111,7 +111,7 @@ def add_index(
         for record in records
         for f in files_of(record, name)
     ]
-    for file_name, content in FORMATS[name].index(files, shards.schema).items():
+    for file_name, content in shard_format(name).index(files, shards.schema).items():
         add_bytes(writer, f"{prefix}.{file_name}", folder, content)
         listed.append(describe_index(writer.pending[-1][1]))
     manifest = FolderManifest(

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assets.sharded.flat_files import runs
-from assets.sharded.formats import FORMATS
+from assets.sharded.formats import shard_format
 from assets.sharded.formats.flat_rows import FlatSpans, starts_of
 from assets.sharded.formats.megatron import MEGATRON, write_places, write_spans
 from assets.sharded.generation_files import LEDGER, PublishedLedger, ShardedSource, read_ledger
@@ -152,7 +152,7 @@ def link_shard(
     removed: RemovedOfShard | None,
 ) -> PartRecord:
     """Link the files of a shard in one format; return its record with the files as linked."""
-    (number, record), form = shard, FORMATS[name]
+    (number, record), form = shard, shard_format(name)
     files = {file.kind.partition(".")[2]: file for file in files_of(record, name)}
     suffixes = form.suffixes_of(shards.schema)
     names = {suffix: form.file_name(number, suffix) for suffix in suffixes}

@@ -29,6 +29,7 @@ from resources.engine.fork_server import end_with_parent, use_environment
 from resources.engine.run_task import Ended, PartError, PartTask, run_task, use_threads
 from resources.engine.system_errors import CONTINUES, SystemFault
 from resources.settings.engine import EngineConfig
+from resources.settings.plug_ins import all_identities
 
 # The worker of `filtered`, the largest, took 475 MB for parts of 3 MB and 585 MB for 19 MB.
 BYTES_PER_WORK_BYTE = 8
@@ -168,7 +169,7 @@ def run_on_node(
     if code != code_digest():
         raise RuntimeError(
             f"{socket.gethostname()} has another version of this package, or of "
-            f"{', '.join(SAME_BYTES)}, in {CODE}: its output could differ"
+            f"{', '.join(SAME_BYTES)} or a plug-in, in {CODE}: its output could differ"
         )
     prepare_worker()
     return run_task(function, index, task)
@@ -183,7 +184,7 @@ def prepare_worker() -> None:
 @cache
 def code_digest() -> str:
     """Return a digest of all that the bytes of the output depend on, except config and input."""
-    versions = [sys.version.split()[0], *map(version, SAME_BYTES)]
+    versions = [sys.version.split()[0], *map(version, SAME_BYTES), *all_identities()]
     digest = hashlib.sha256(" ".join(versions).encode())
     for name in files_of_code("*.py"):
         content = (CODE / name).read_bytes()

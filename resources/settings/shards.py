@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
-FormatName = Literal[
-    "parquet", "megatron", "mds", "webdataset", "litdata", "datatrove", "npy", "arrow"
-]
+from resources.settings.plug_ins import check_plug_in
+
+FORMAT_NAMES = ("parquet", "megatron", "mds", "webdataset", "litdata", "datatrove", "npy", "arrow")
+MASK_FORMATS = ("parquet", "megatron")  # hold loss masks
 
 
-FORMAT_NAMES: tuple[FormatName, ...] = get_args(FormatName)
-MASK_FORMATS: tuple[FormatName, ...] = ("parquet", "megatron")  # hold loss masks
+def check_format(name: str) -> str:
+    """Return the name of a format that is built in or that a package adds; ValueError else."""
+    return name if name in FORMAT_NAMES else check_plug_in("formats", name)
+
+
+FormatName = Annotated[str, AfterValidator(check_format)]
 
 
 class ShardConfig(BaseModel):
@@ -29,8 +34,8 @@ class ShardConfig(BaseModel):
     formats: tuple[FormatName, ...] = Field(
         default=("parquet", "megatron"),
         min_length=1,
-        description="file formats of every shard, each in its own folder; corpus_loader reads "
-        "megatron",
+        description="file formats of every shard, each in its own folder: "
+        f"{', '.join(FORMAT_NAMES)}, or one that a package adds; corpus_loader reads megatron",
     )
     seed: int = Field(
         default=0, ge=0, description="seed of the permutation of every source and bucket"

@@ -8,6 +8,7 @@ import pytest
 
 from assets.filtered.custom_rule_files import try_custom_rules
 from assets.filtered.filter_files import FilterFileError
+from resources.settings.filtering.filters import FilterConfig
 
 RULE = """
 import random
@@ -26,9 +27,8 @@ ROWS: list[dict[str, str | None]] = [
 
 
 def try_score(folder: Path, score: str) -> None:
-    path = folder / "rules.py"
-    path.write_text(RULE.replace("{score}", score))
-    try_custom_rules(path, ROWS)
+    (folder / "rules.py").write_text(RULE.replace("{score}", score))
+    try_custom_rules(FilterConfig(custom="rules.py"), folder, ROWS)
 
 
 def test_a_rule_that_hashes_texts_is_refused(tmp_path: Path) -> None:

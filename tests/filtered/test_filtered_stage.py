@@ -97,7 +97,10 @@ def test_a_changed_rules_file_recomputes_and_an_unchanged_one_does_not(
             r"rules\.custom\.longer: no such rule in filters\.custom \(did you mean 'long'\?\); "
             "it has long",
         ),
-        ({"rules": {"custom": {"long": 1}}}, "no such rule in filters.custom; it has none"),
+        (
+            {"rules": {"custom": {"long": 1}}},
+            "no such rule in filters.custom or filters.plug_ins; there is none",
+        ),
         ({"custom": "wrong.py"}, "does not reject its example"),
     ],
 )

@@ -109,8 +109,8 @@ def unknown_custom_rules(config: RulesConfig, custom: Sequence[CustomRule]) -> l
     """Describe each threshold of the config whose custom rule is not there."""
     names = [rule.name for rule in custom]
     return [
-        f"rules.custom.{name}: no such rule in filters.custom{nearest(name, names)}; "
-        f"it has {', '.join(names) or 'none'}"
+        f"rules.custom.{name}: no such rule in filters.custom or filters.plug_ins"
+        f"{nearest(name, names)}; there is {', '.join(names) or 'none'}"
         for name in config.custom
         if name not in names
     ]

@@ -4,8 +4,8 @@
     all shards of a source --index--> index files of the reader
 
 A row is one item, sequence or "document" of the format, padding included. A format is a module here
-with a `ShardFormat`, listed in FORMATS, and its name in `FormatName`. All bytes depend on the rows
-alone, not on clock or machine.
+with a `ShardFormat`, listed in FORMATS, and its name in `FORMAT_NAMES`; or one of another package,
+an entry point of `tokenmill.formats`. All bytes depend on the rows alone, not on clock or machine.
 """
 
 from __future__ import annotations
@@ -19,10 +19,29 @@ from assets.sharded.formats.megatron import MEGATRON
 from assets.sharded.formats.npy import NPY
 from assets.sharded.formats.parquet import PARQUET
 from assets.sharded.formats.webdataset import WEBDATASET
+from resources.settings.plug_ins import load_plug_in, with_identity
 
 FORMATS: dict[str, ShardFormat] = {
-    shard_format.name: shard_format
-    for shard_format in (PARQUET, MEGATRON, MDS, WEBDATASET, LITDATA, DATATROVE, NPY, ARROW)
+    each.name: each for each in (PARQUET, MEGATRON, MDS, WEBDATASET, LITDATA, DATATROVE, NPY, ARROW)
 }
 
-__all__ = ["FORMATS", "FormatError", "ShardFile", "ShardFormat", "ShardSchema"]
+
+def shard_format(name: str) -> ShardFormat:
+    """Return the format of a name; PlugInError for one that a package adds, and that is wrong."""
+    return FORMATS.get(name) or load_plug_in("formats", name, ShardFormat)
+
+
+def format_identity(name: str) -> str:
+    """Return what a fingerprint holds of a format: its name, and the code of one that is added."""
+    return name if name in FORMATS else with_identity("formats", name)
+
+
+__all__ = [
+    "FORMATS",
+    "FormatError",
+    "ShardFile",
+    "ShardFormat",
+    "ShardSchema",
+    "format_identity",
+    "shard_format",
+]

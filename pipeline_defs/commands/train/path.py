@@ -22,6 +22,7 @@ from pipeline_defs.commands.terminal.options import check_one_given
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, unknown_name
+from resources.settings.plug_ins import plug_ins
 from resources.settings.shards import FORMAT_NAMES
 from resources.store.records import FileRecord, Manifest
 from resources.store.store import StoreError
@@ -42,8 +43,9 @@ def path(
 ) -> int:
     """Print one folder, or a line for each."""
     corpus = load_corpus()
-    if format_ is not None and format_ not in FORMAT_NAMES:
-        raise UsageError(unknown_name("format", format_, FORMAT_NAMES))
+    known = [*FORMAT_NAMES, *plug_ins("formats")]
+    if format_ is not None and format_ not in known:
+        raise UsageError(unknown_name("format", format_, known))
     manifest = newest(corpus, source, phase)
     folders = format_folders(corpus, manifest, split)
     if format_ in folders:
@@ -72,7 +74,8 @@ def format_folders(corpus: Corpus, manifest: Manifest, split: str) -> dict[str, 
     """Return the folder of each format of a split that a manifest names, by format."""
     files = [file for part in manifest.parts for file in part.files if "/" in file.path]
     paths = {folder_kind(file): corpus.store.path_of(manifest, file) for file in files}
-    kinds = {name: kind_of(name, "" if split == "train" else split) for name in FORMAT_NAMES}
+    names = [*FORMAT_NAMES, *plug_ins("formats")]
+    kinds = {name: kind_of(name, "" if split == "train" else split) for name in names}
     found = {name: paths[kind] for name, kind in kinds.items() if kind in paths}
     return {name: path.parent.resolve() for name, path in sorted(found.items())}
 

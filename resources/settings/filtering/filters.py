@@ -4,9 +4,11 @@ A config is put together from the lowest layer up: the keys of the domain, the p
 order, then the keys that the user wrote. `null` in a higher layer switches a lower one off.
 """
 
-from typing import Any, Literal, Self
+from functools import partial
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -25,6 +27,7 @@ from resources.settings.filtering.filter_steps import (
 )
 from resources.settings.filtering.presets import expand_presets
 from resources.settings.filtering.rules import RulesConfig
+from resources.settings.plug_ins import check_plug_in
 
 
 class FilterConfig(BaseModel):
@@ -58,6 +61,11 @@ class FilterConfig(BaseModel):
     )
     custom: str | None = Field(
         default=None, description="Python file with custom rules, relative to pipeline.yaml"
+    )
+    plug_ins: tuple[Annotated[str, AfterValidator(partial(check_plug_in, "rules"))], ...] = Field(
+        default=(),
+        exclude_if=lambda names: not names,  # configs without it keep their fingerprints
+        description="custom rules that packages add, by the names of their entry points",
     )
     rules: RulesConfig = Field(
         default=RulesConfig(), description="groups of rules and their thresholds"

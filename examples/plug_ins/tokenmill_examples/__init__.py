@@ -1,0 +1,1 @@
+"""What a package adds to Tokenmill by entry points; see pyproject.toml beside it."""

@@ -1,0 +1,105 @@
+"""Readers, rules and writers of other packages, which those packages name as entry points.
+
+    [project.entry-points."tokenmill.formats"]
+    json_lines = "my_package.writer:JSON_LINES"
+
+Nothing is used because it is installed: pipeline.yaml names what it wants. The output depends on
+the code of a plug-in, so its name, version and the digest of its files belong to fingerprints.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, TypeVar
+
+Kind = Literal["readers", "rules", "formats"]
+
+KINDS: tuple[Kind, ...] = ("readers", "rules", "formats")
+NAME = re.compile(r"[a-z][a-z0-9_]*")  # a part of names of files and folders
+T = TypeVar("T")
+
+
+class PlugInError(ValueError):
+    """A plug-in that is missing or wrong; the message names it and what to do."""
+
+
+@cache
+def plug_ins(kind: Kind) -> dict[str, EntryPoint]:
+    """Return the entry points of a kind, by name; PlugInError for a name that two packages have."""
+    found: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=f"tokenmill.{kind}"):
+        other = found.setdefault(entry.name, entry)
+        if other.value != entry.value:
+            raise PlugInError(
+                f"{package_of(other)} and {package_of(entry)} both add {entry.name!r} to "
+                f"tokenmill.{kind}. Uninstall one of them."
+            )
+    return found
+
+
+def check_plug_in(kind: Kind, name: str) -> str:
+    """Return a name that an installed package adds; PlugInError for another one."""
+    if name not in plug_ins(kind):
+        raise PlugInError(
+            f"{name!r} is not built in, and no installed package adds it as an entry point of "
+            f"tokenmill.{kind}, which has {', '.join(sorted(plug_ins(kind))) or 'none'}. Correct "
+            "the name, or install the package that adds it"
+        )
+    if not NAME.fullmatch(name):
+        raise PlugInError(f"{name!r}: the name of a plug-in must match {NAME.pattern}")
+    return name
+
+
+def load_plug_in(kind: Kind, name: str, expected: type[T]) -> T:
+    """Import what a plug-in adds; PlugInError if it is missing, fails, or is of another type."""
+    entry = plug_ins(kind)[check_plug_in(kind, name)]
+    try:
+        loaded = entry.load()
+    except Exception as error:
+        raise PlugInError(
+            f"{entry.value} of {package_of(entry)} (tokenmill.{kind}: {name}) cannot be imported: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(loaded, expected):
+        raise PlugInError(
+            f"{entry.value} of {package_of(entry)} (tokenmill.{kind}: {name}) is a "
+            f"{type(loaded).__name__}; it must be a {expected.__name__}"
+        )
+    return loaded
+
+
+def with_identity(kind: Kind, name: str) -> str:
+    """Return what a fingerprint holds of a name: itself, for a plug-in with package and digest."""
+    entry = plug_ins(kind).get(name)
+    return name if entry is None else f"{name} of {package_of(entry)} {digest_of(entry)}"
+
+
+def all_identities() -> list[str]:
+    """Return the names, packages and digests of all plug-ins, for nodes of a cluster to compare."""
+    return [f"{kind}: {with_identity(kind, name)}" for kind in KINDS for name in plug_ins(kind)]
+
+
+def package_of(entry: EntryPoint) -> str:
+    """Return the name and version of the package that adds an entry point."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
+
+
+def digest_of(entry: EntryPoint) -> str:
+    """Return the sha256 of the files of a plug-in's top-level module, as 64 hex digits."""
+    spec = find_spec(entry.module.partition(".")[0])
+    if spec is None or spec.origin is None:
+        return ""  # importing it fails, with the reason
+    is_package = bool(spec.submodule_search_locations)
+    root = Path(spec.origin).parent
+    files = sorted(root.rglob("*")) if is_package else [Path(spec.origin)]
+    digest = hashlib.sha256()
+    for path in files:
+        if path.is_file() and "__pycache__" not in path.parts:
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(root)}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
