@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -42,13 +43,15 @@ def plug_ins(kind: Kind) -> dict[str, EntryPoint]:
     return found
 
 
-def check_plug_in(kind: Kind, name: str) -> str:
-    """Return a name that an installed package adds; PlugInError for another one."""
+def check_plug_in(kind: Kind, name: str, built_in: Sequence[str] = ()) -> str:
+    """Return a name that is built in or that an installed package adds; PlugInError else."""
+    if name in built_in:
+        return name
     if name not in plug_ins(kind):
+        names = ", ".join([*built_in, *sorted(plug_ins(kind))]) or "none"
         raise PlugInError(
-            f"{name!r} is not built in, and no installed package adds it as an entry point of "
-            f"tokenmill.{kind}, which has {', '.join(sorted(plug_ins(kind))) or 'none'}. Correct "
-            "the name, or install the package that adds it"
+            f"{name!r} is not one of the {kind} here: {names}. Correct the name, or install the "
+            f"package that adds it as an entry point of tokenmill.{kind}"
         )
     if not NAME.fullmatch(name):
         raise PlugInError(f"{name!r}: the name of a plug-in must match {NAME.pattern}")

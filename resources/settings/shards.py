@@ -10,14 +10,9 @@ from resources.settings.plug_ins import check_plug_in
 
 FORMAT_NAMES = ("parquet", "megatron", "mds", "webdataset", "litdata", "datatrove", "npy", "arrow")
 MASK_FORMATS = ("parquet", "megatron")  # hold loss masks
-
-
-def check_format(name: str) -> str:
-    """Return the name of a format that is built in or that a package adds; ValueError else."""
-    return name if name in FORMAT_NAMES else check_plug_in("formats", name)
-
-
-FormatName = Annotated[str, AfterValidator(check_format)]
+FormatName = Annotated[
+    str, AfterValidator(lambda name: check_plug_in("formats", name, FORMAT_NAMES))
+]
 
 
 class ShardConfig(BaseModel):

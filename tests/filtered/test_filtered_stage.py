@@ -94,8 +94,9 @@ def test_a_changed_rules_file_recomputes_and_an_unchanged_one_does_not(
     [
         (
             {"custom": "rules.py", "rules": {"custom": {"longer": 1}}},
-            r"rules\.custom\.longer: no such rule in filters\.custom \(did you mean 'long'\?\); "
-            "it has long",
+            r"rules\.custom\.longer: no such rule in filters\.custom or filters\.plug_ins "
+            r"\(did you mean 'long'\?\); "
+            "there is long",
         ),
         (
             {"rules": {"custom": {"long": 1}}},

@@ -49,7 +49,7 @@ def phase(**config: object) -> PhaseConfig:
         ({"weights": {"a": 1}, "max_epochs": math.inf}, "finite number"),
         ({"weights": {"a": 1}, "target_bytes": 1 << 40}, "less than or equal to 2147483648"),
         ({"weights": {"a": 1}, "buckets": ["64", "64"]}, "`buckets` names one twice"),
-        ({"weights": {"a": 1}, "formats": ["json"]}, "'parquet', 'megatron'"),
+        ({"weights": {"a": 1}, "formats": ["json"]}, "formats here: parquet, megatron"),
         ({"weights": {"a": 1}, "wieghts": {}}, "Extra inputs"),
     ],
 )

@@ -110,7 +110,7 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
         ),
         (
             "shards: {formats: [csv]}",
-            "10: shards.formats[0]: Input should be 'parquet', 'megatron', ",
+            "10: shards.formats[0]: 'csv' is not one of the formats here: parquet, megatron, ",
         ),
         (
             "filters: {rules: {lenght: {}}}",
