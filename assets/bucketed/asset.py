@@ -5,15 +5,10 @@ those files get second names here, and the shards are gathered from them. To wri
 took 1.8 of 66 CPU seconds of a build of 1 GB, and half a gigabyte.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
-import numpy as np
-import polars as pl
 from msgspec import UNSET
 from msgspec.structs import asdict
-from numpy.typing import NDArray
 
 from assets.bucketed.bucketed_records import (
     BUCKETED,
@@ -24,18 +19,10 @@ from assets.bucketed.bucketed_records import (
     ClassFacts,
     layout_of,
 )
-from assets.bucketed.class_files import ScoredParts, in_classes, scored_documents, scored_parts
 from assets.bucketed.conversations import LEFT_OUT
-from assets.bucketed.groups import Grouping
-from assets.bucketed.held_document_files import (
-    Decisions,
-    count_released,
-    decided_parts,
-    decisions_on,
-    left_out_documents,
-    without_held_out,
-)
+from assets.bucketed.document_groups import WindowGroups, groups_of_source
 from assets.bucketed.make_sequences import make_sequences
+from assets.bucketed.previous_holdout import count_released
 from assets.bucketed.report import (
     held_out,
     long_counts,
@@ -52,13 +39,11 @@ from resources.content_windows import content_windows
 from resources.corpus import Corpus
 from resources.reused_array import reused_array
 from resources.settings.buckets import LONG, BucketConfig, BucketLayout
-from resources.settings.classes import class_names
 from resources.stage import Conclusion, HistoryCheck, MainTable, Metadata, Stage
 from resources.store.mapped_files import map_arrow, read_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import (
     FileRecord,
-    Manifest,
     PartRecord,
     Stats,
     as_json_object,
@@ -66,7 +51,6 @@ from resources.store.records import (
 )
 from resources.tasks import Plan, Task, tasks_of
 
-NO_GROUPS = Grouping(())
 TOO_LONG = "long_conversation"  # reason of a conversation that is left out
 LIKE_HELD_OUT = "like_held_out"  # reason of a document that shares much with a held-out one
 BUCKETED_COLUMNS = {
@@ -82,8 +66,6 @@ class WindowInputs:
     """Input of one task: the tokenized parts of a window, and the token to pad with.
 
     `files` and `records` are those of the parts' tokens.
-    `grouping` is None where all documents are of one group. `like_held_out`: ids of those that are
-    left out for what they share with a held-out document.
     """
 
     files: list[PublishedFile]
@@ -92,15 +74,7 @@ class WindowInputs:
     padding: int
     text_bytes: int
     has_loss_mask: bool = False
-    grouping: Grouping | None = None
-    scored: ScoredParts | None = None
-    decisions: Decisions | None = None
-    like_held_out: tuple[str, ...] = ()
-
-    @property
-    def layout(self) -> BucketLayout:
-        """The buckets of the window."""
-        return BucketLayout(self.config, self.grouping.names if self.grouping else ())
+    groups: WindowGroups = field(default_factory=WindowGroups)
 
 
 def plan_bucketed(corpus: Corpus, source: str) -> Plan:
@@ -108,23 +82,18 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
 
     The borders depend on the parts near them alone: a part that comes or goes changes one window.
     """
-    manifest = usable_tokenized(corpus, source)
-    config, scored = corpus.settings.buckets, scored_documents(corpus, source)
-    class_groups = classes_of_source(corpus, scored)
-    decided, like_held_out = decided_parts(corpus, source), left_out_documents(corpus, source)
-    dump = config.model_dump(mode="json", exclude={LONG})
+    manifest, config = usable_tokenized(corpus, source), corpus.settings.buckets
+    of_source = groups_of_source(corpus, source)
     is_chat = manifest.provenance.has_loss_mask is True
     long = {LONG: config.long_conversations} if is_chat and config.mode != "buckets" else {}
-    maker, tasks = tasks_of(corpus, BUCKETED, source), []
+    dump = config.model_dump(mode="json", exclude={LONG}) | long
+    maker, tasks = tasks_of(corpus, BUCKETED, source), list[Task[WindowInputs]]()
     names = [part.name for part in manifest.parts]
     tokens = [part.stats.tokens for part in manifest.parts]
     for window in content_windows(names, tokens, config.window_tokens):
         parts = manifest.parts[window]
         files = [required_file(manifest, part, "tokens") for part in parts]
-        decisions = decisions_on(source, decided, [part.name for part in parts])
-        group_names = sorted([*class_groups, *(decisions.groups if decisions else ())])
-        grouping = Grouping(tuple(group_names)) if group_names else None
-        scores = scored_parts(corpus, scored, [part.name for part in parts]) if scored else None
+        groups = of_source.of_window(corpus, source, names[window])
         inputs = WindowInputs(
             files=[corpus.store.file_of(manifest, file) for file in files],
             records=files,
@@ -132,38 +101,18 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
             padding=manifest.provenance.end_of_document_id,
             text_bytes=sum(part.stats.text_bytes for part in parts),
             has_loss_mask=is_chat,
-            grouping=grouping,
-            scored=scores,
-            decisions=decisions,
-            like_held_out=tuple(
-                doc_id for part in parts for doc_id in like_held_out.get(part.name, ())
-            ),
+            groups=groups,
         )
-        groups = grouping.made_of if grouping else []
-        groups += [scores.fingerprints] if scores else []
-        groups += [decisions.held_ids] if decisions and decisions.groups else []
-        groups += [["like", inputs.like_held_out]] if inputs.like_held_out else []
-        made_of = [dump | long, [part.fingerprint for part in parts], *groups]
+        made_of = [dump, [part.fingerprint for part in parts], *groups.made_of]
         work_bytes = sum(file.bytes for file in files)
         tasks.append(maker.task(parts[0].name, made_of, inputs, work_bytes=work_bytes))
     classes = config.classes and ClassFacts(config.classes.score, config.classes.limits)
     provenance = BucketedProvenance(
-        **asdict(manifest.provenance),
-        tokenized=manifest.fingerprint,
-        classes=classes or UNSET,
+        **asdict(manifest.provenance), tokenized=manifest.fingerprint, classes=classes or UNSET
     )
-    groups_of_windows = {name for task in tasks if (g := task.payload.grouping) for name in g.names}
-    layout = BucketLayout(config, tuple(sorted({*class_groups, *groups_of_windows})))
+    group_names = {*of_source.classes, *(name for t in tasks for name in t.payload.groups.names)}
+    layout = BucketLayout(config, tuple(sorted(group_names)))
     return Plan(tasks, layout.dump() | long, provenance)
-
-
-def classes_of_source(corpus: Corpus, scored: Manifest[Any, Any] | None) -> tuple[str, ...]:
-    """Return the names of the classes of a source, sorted; none if its documents have none.
-
-    In: the documents whose scores put them into classes, if any.
-    """
-    classes = corpus.settings.buckets.classes
-    return tuple(sorted(class_names(classes.limits))) if classes and scored else ()
 
 
 def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
@@ -172,33 +121,22 @@ def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     columns = ["doc_id", "tokens", *(["loss_mask"] if inputs.has_loss_mask else [])]
     table_of = map_arrow if len(inputs.files) <= MOST_MAPPED else read_arrow
     tables = [table_of(file.checked(), columns) for file in inputs.files]
-    groups = (inputs.grouping or NO_GROUPS).groups_of(tables)
-    if inputs.decisions is not None:
-        groups = without_held_out(groups, tables, inputs.decisions)
-    if inputs.scored is not None:
-        groups = in_classes(groups, tables, inputs.scored)
-    is_left_out = are_left_out(tables, inputs.like_held_out)
+    groups, is_left_out = inputs.groups.of_documents(tables), inputs.groups.left_out(tables)
     sequences, numbers = make_sequences(
-        tables,
-        inputs.config,
-        inputs.padding,
-        reused_array,
-        groups if inputs.grouping else None,
-        is_left_out,
+        tables, inputs.config, inputs.padding, reused_array, groups, is_left_out
     )
     writer = task.writer()
     writer.write_arrow("sequences", sequences.drop("tokens"))
     for number, (record, file) in enumerate(zip(inputs.records, inputs.files, strict=True)):
         writer.link_file(f"{TOKENS}-{number}", record, source=file.brought())
-    ids = sequence_ids(sequences, inputs.layout)
+    ids = sequence_ids(sequences, BucketLayout(inputs.config, inputs.groups.names))
     writer.write_arrays(SEQUENCE_IDS, ids, sequences["num_tokens"].to_numpy())
-    documents, empty = sum(table.height for table in tables), count_empty(tables, is_left_out)
+    documents, num_tokens = len(groups.of_documents), sum(numbers.bucket_tokens.values())
     left_out = {
-        NO_TOKENS: empty,
+        NO_TOKENS: count_empty(tables, is_left_out),
         TOO_LONG: long_counts(numbers).get(LEFT_OUT, 0),
-        LIKE_HELD_OUT: len(inputs.like_held_out),
+        LIKE_HELD_OUT: len(inputs.groups.like_held_out),
     }
-    num_tokens = sum(numbers.bucket_tokens.values())
     stats = Stats(
         rows_in=documents,
         rows_kept=documents - sum(left_out.values()),
@@ -209,24 +147,6 @@ def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
         numbers=numbers,
     )
     return [writer.publish(stats)]
-
-
-def are_left_out(
-    tables: Sequence[pl.DataFrame], doc_ids: Sequence[str]
-) -> NDArray[np.bool_] | None:
-    """Return whether each document of all tables is left out, bool [n]; None if none is.
-
-    Raises ValueError for one that is not there.
-    """
-    if not doc_ids:
-        return None
-    is_left_out = pl.concat([table["doc_id"] for table in tables]).is_in(list(doc_ids))
-    if (found := int(is_left_out.sum())) != len(doc_ids):
-        raise ValueError(
-            f"{found:,} of {len(doc_ids):,} documents that are much like held-out ones are "
-            "tokenized: the comparison is of newer ones. Materialize `tokenized` first."
-        )
-    return is_left_out.to_numpy()
 
 
 def describe_bucketed(corpus: Corpus, manifest: BucketedManifest) -> Metadata:

@@ -12,6 +12,7 @@ from resources.store.records import Manifest, StageRecords
 
 TOKENS = "tokens"  # kinds of file "tokens-0", ...: those of the window's parts, under a second name
 SEQUENCE_IDS = "sequence_ids"  # kind of file: identities uint64 [rows, 2], tokens uint32 [rows]
+MARKS = "marks"  # the part of `held_out` with the marks of all parts
 SHARES = "shares"  # the part of `leakage` with its result, and its kind of file
 
 

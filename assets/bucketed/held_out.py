@@ -1,4 +1,4 @@
-"""Which documents are held out of training.
+"""Decide which documents are held out of training: by a share, or a number of tokens.
 
 A document without copies is held out if a keyed hash of its id is below the share of its source. In
 a cluster of copies that all came in one run, that of the smallest id decides for all. What was
@@ -12,13 +12,17 @@ out, and these follow from marks on few documents of any part.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from assets.deduped.index.ledger import Order
 from corpus_loader.permutation import derive_key, mix64
+from resources.settings.holdout import MOST_SHARE
+from resources.settings.pipeline import Settings
 
 HASH_RANGE = 1 << 64
 ID_CHARS = 16  # hex digits of 64 bits
@@ -117,3 +121,45 @@ def mixed_clusters(marks: pl.DataFrame) -> pl.DataFrame:
     return mixed.select(
         "cluster_id", "held_doc_id", "held", trained=pl.col("size") - pl.col("held")
     ).sort("trained", "cluster_id", descending=[True, False])
+
+
+def shares_of(
+    settings: Settings,
+    before: Mapping[str, list[float]],
+    tokens_of: Callable[[Sequence[str]], int],
+) -> dict[str, Any]:
+    """Return the config of a manifest: the share of each source, and of `tokens` what is kept.
+
+    A number of tokens becomes a share once: `tokens` has both, by the source that asks for it, as
+    `before` has them of the last run. Sources whose share is not known yet, as none of their
+    documents has tokens, are missing. `tokens_of` returns the tokens that sources have.
+    """
+    shares, kept, owners = dict[str, float](), dict[str, list[float]](), holdout_owner(settings)
+    for name, owner in owners.items():
+        config = settings.source(name).holdout or settings.holdout
+        if config is None or config.tokens is None:
+            shares[name] = 0.0 if config is None else config.share or 0.0
+            continue
+        found = kept.get(owner) or before.get(owner)
+        if found is None or found[0] != config.tokens:
+            among = [each for each, other in owners.items() if other == owner]
+            if not (tokens := tokens_of(among)):
+                continue
+            found = [config.tokens, min(MOST_SHARE, config.tokens / tokens)]
+        kept[owner], shares[name] = found, found[1]
+    return {"shares": shares, "tokens": kept}
+
+
+def holdout_owner(settings: Settings) -> dict[str, str]:
+    """Return whose `holdout` each source has: the source itself, or "" for the global setting."""
+    return {source.name: source.name if source.holdout else "" for source in settings.sources}
+
+
+def kept_in(settings: Settings, order: Order) -> dict[str, list[float]]:
+    """Return the numbers of tokens that another build's ledger has, as `shares_of` takes them."""
+    owners = holdout_owner(settings)
+    return {
+        owners[source]: [*part.holdout_tokens]
+        for (source, _), part in order.items()
+        if part.holdout_tokens is not None and source in owners
+    }

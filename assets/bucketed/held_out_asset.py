@@ -1,4 +1,4 @@
-"""Asset `held_out`: which documents are held out of training, decided once for each.
+"""Asset `held_out`: the documents that are held out of training, decided once for each.
 
 A part per signed part has the decisions on its documents. A part whose documents and clusters are
 as they were is neither read nor written. Four passes over the others: mark the documents that tell
@@ -17,14 +17,13 @@ import polars as pl
 
 from assets.bucketed.bucketed_records import (
     HELD_OUT,
+    MARKS,
     HeldOutManifest,
     HeldOutNumbers,
     HeldOutProvenance,
 )
-from assets.bucketed.held_before_files import Known, LastRun, Wanted, staying_parts
-from assets.bucketed.held_out import Shares
+from assets.bucketed.held_out import Shares, kept_in, shares_of
 from assets.bucketed.held_out_files import (
-    MARKS,
     DecideInputs,
     MarksInputs,
     PartInputs,
@@ -33,7 +32,7 @@ from assets.bucketed.held_out_files import (
     mark_part,
     publish_marks,
 )
-from assets.bucketed.held_out_shares import kept_in, shares_of
+from assets.bucketed.previous_holdout import EarlierDecisions, read_last_run, staying_parts
 from assets.deduped.deduped_records import DUPLICATES, ClustersManifest, Signed, cluster_parts
 from assets.deduped.index.index_files import read_ledger
 from assets.deduped.index.ledger import Order, PartKey
@@ -44,7 +43,6 @@ from resources.made_under import check_made_under
 from resources.passes import Earlier, Pass, derive_task, file_of, in_passes, list_files
 from resources.stage import Conclusion, MainTable, Metadata, Stage
 from resources.store.records import fingerprint_of, required_file
-from resources.store.snapshot import Listing
 from resources.tasks import GLOBAL, Outcome, Plan, Task, tasks_of
 
 SHOWN = 3  # clusters in a warning
@@ -64,7 +62,7 @@ def plan_held_out(corpus: Corpus, partition: str) -> Plan:
         inputs={"signatures than the newest ones": compared},
         again=("band_index", "duplicates"),
     )
-    last = read_last_run(corpus, partition)
+    last = read_last_run(corpus)
     order: Order = {} if last else read_ledger(corpus)
     kept = last.manifest.config.get("tokens", {}) if last else kept_in(corpus.settings, order)
     config = shares_of(corpus.settings, kept, partial(tokens_of, corpus))
@@ -72,16 +70,14 @@ def plan_held_out(corpus: Corpus, partition: str) -> Plan:
     stays = staying_parts(corpus, last, wanted)
     changed = {key: part for key, part in wanted.items() if key not in stays}
     maker = tasks_of(corpus, HELD_OUT, partition)
-    known = Known(corpus, last, {*stays}, order)
+    known = EarlierDecisions(corpus, last, {*stays}, order)
     tasks: dict[PartKey, Task[Any]] = {}
     for key, stay in stays.items():
         again = last.again(corpus, wanted[key], stay) if last and key in wanted else None
         tasks[key] = maker.with_fingerprint(part_name(key), stay.fingerprint, again, work_bytes=0)
     for key, part in changed.items():
-        inputs = known.inputs_of(part)
-        made_of = part.numbers.made_of, known.fingerprint
-        work_bytes = part.signatures.bytes
-        tasks[key] = maker.task(part_name(key), made_of, inputs, work_bytes=work_bytes)
+        made_of, work_bytes = (part.numbers.made_of, known.fingerprint), part.signatures.bytes
+        tasks[key] = maker.task(part_name(key), made_of, known.add_to(part), work_bytes=work_bytes)
     gone = {*last.parts} - {*stays} - {*changed} if last else set()
     in_order = [tasks[key] for key in sorted(tasks)]
     marks = MarksInputs(
@@ -102,21 +98,9 @@ def part_name(key: PartKey) -> str:
     return "-".join(key)
 
 
-def read_last_run(corpus: Corpus, partition: str) -> LastRun | None:
-    """Return the last decisions, None if there are none."""
-    manifest = corpus.store.newest_or_none(HELD_OUT, partition)
-    if manifest is None:
-        return None
-    listing = Listing(corpus.store.partition(HELD_OUT.name, partition).folder)
-    parts = {part.name: part for part in manifest.parts}
-    marks = parts.pop(MARKS)
-    by_key = {part.stats.numbers.key: part for part in parts.values()}
-    return LastRun(manifest, by_key, marks, listing)
-
-
 def wanted_parts(
     corpus: Corpus, clusters: ClustersManifest, signed: Sequence[Signed], shares: dict[str, float]
-) -> dict[PartKey, Wanted]:
+) -> dict[PartKey, PartInputs]:
     """Return the signed parts to decide on, by source and name."""
     parts = {(m.partition, part.name): (m, part) for m in signed for part in m.parts}
     ledger = {entry.key: entry for entry in clusters.provenance.ledger}
@@ -131,7 +115,7 @@ def wanted_parts(
         of_source = Shares(shares[key[0]], largest)
         made_of = fingerprint_of(part.fingerprint, file.sha256, of_source)
         files = sorted({name for name, _ in ledger[key].files})
-        wanted[key] = Wanted(
+        wanted[key] = PartInputs(
             HeldOutNumbers(*key, made_of, files=files),
             of_source,
             corpus.store.part_file(manifest, part, "signatures"),

@@ -27,7 +27,6 @@ from resources.store.records import PartRecord, Stats, fingerprint_of
 from resources.store.store import StoreError
 from resources.tasks import Task
 
-MARKS = "marks"  # the part with the marks of all parts
 DECISION_SCHEMA = {"doc_id": pl.String, "is_held": pl.Boolean}
 CLUSTER_SCHEMA = {"doc_id": pl.String, "cluster_id": pl.String, "cluster_size": pl.UInt32}
 STATE_SCHEMA = {"part": pl.String, **MARK_SCHEMA}
@@ -37,7 +36,6 @@ STATE_SCHEMA = {"part": pl.String, **MARK_SCHEMA}
 class Exported:
     """Decisions of another build: on rows up to the `newest` generation, and what it held out."""
 
-    generations: Generations
     newest: int
     held_out: tuple[str, ...]
 
@@ -51,8 +49,9 @@ class PartInputs:
     signatures: PublishedFile
     clusters: PublishedFile | None  # None: no document is in a cluster
     text_bytes: int
-    before: tuple[PublishedFile, ...]
-    exported: Exported | None
+    generations: Generations
+    before: tuple[PublishedFile, ...] = ()
+    exported: Exported | None = None
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ def read_known(inputs: PartInputs) -> pl.DataFrame:
     """Return doc_id and is_held of all documents of a part; is_held is null of undecided ones."""
     doc_ids = map_arrow(inputs.signatures.checked(), ["doc_id"])
     if inputs.exported is not None:
-        spans = np.array(inputs.exported.generations, np.int64).reshape(-1, 2)
+        spans = np.array(inputs.generations, np.int64).reshape(-1, 2)
         places = np.searchsorted(spans[:, 0], np.arange(doc_ids.height), side="right")
         is_known = pl.Series(spans[places, 1] <= inputs.exported.newest)
         is_held = doc_ids["doc_id"].is_in(list(inputs.exported.held_out))

@@ -22,7 +22,7 @@ from assets.bucketed.bucketed_records import (
     LeakageNumbers,
     LeakageProvenance,
 )
-from assets.bucketed.held_document_files import decided_parts, decisions_on
+from assets.bucketed.document_groups import decided_parts, decisions_on
 from assets.bucketed.leakage import (
     MOST_SHARE,
     NO_OCCURRENCES,

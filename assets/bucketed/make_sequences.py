@@ -8,6 +8,7 @@ once, except those that an overlap repeats or truncation drops, and both are cou
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -25,7 +26,6 @@ from assets.bucketed.document_chunks import (
     truncate,
     whole,
 )
-from assets.bucketed.groups import Groups
 from assets.bucketed.packing import (
     count_sequences,
     number_by_first_segment,
@@ -48,16 +48,16 @@ from resources.settings.buckets import (
 Arranged = tuple[Segments, Int64s, NDArray[np.uint8]]
 
 
-def group_windows(tokens: Sequence[int], window_tokens: int) -> list[slice]:
-    """Group consecutive parts of together at most `window_tokens` tokens; a larger one is alone."""
-    windows: list[slice] = []
-    start, total = 0, 0
-    for index, count in enumerate(tokens):
-        if index > start and total + count > window_tokens:
-            windows.append(slice(start, index))
-            start, total = index, 0
-        total += count
-    return [*windows, slice(start, len(tokens))] if tokens else []
+@dataclass(frozen=True)
+class Groups:
+    """Groups of a window's documents: those of one group are packed with each other only.
+
+    `names` are those of groups 1, 2, ...; `of_documents`, uint8 [n], the group of each document, 0
+    for ordinary training.
+    """
+
+    names: tuple[str, ...]
+    of_documents: NDArray[np.uint8]
 
 
 def make_sequences(
@@ -84,20 +84,19 @@ def make_sequences(
     if is_whole:
         kept = fit_conversations(tables, num_tokens, config)
     if groups is None:
-        segments, arranged, buckets = arrange(kept, names, config, is_whole)
-    else:
-        segments, arranged, buckets = arrange_groups(kept, names, config, groups, is_whole)
+        groups = Groups((), np.zeros(len(kept), np.uint8))
+    segments, arranged, buckets = arrange_groups(kept, names, config, groups, is_whole)
     sequence, buckets = number_by_first_segment(arranged, buckets)
     used = sum_tokens(sequence, segments.lengths)
     stored = stored_tokens(used, buckets, config)
     sequences = gather_sequences(tables, segments, sequence, stored, padding, new_array)
     frame = sequences.insert_column(0, pl.Series("bucket", buckets, dtype=pl.UInt8))
     window = Window(num_tokens, segments, sequence, used, buckets)
-    layout = BucketLayout(config, groups.names if groups else ())
+    layout = BucketLayout(config, groups.names)
     numbers = count_window(window, layout)
     if is_whole and (long := count_long(num_tokens, kept)):
         numbers = msgspec.structs.replace(numbers, long_conversations=long)
-    if VALIDATION in layout.groups and groups is not None:
+    if VALIDATION in layout.groups:
         is_held = groups.of_documents == 1 + layout.groups.index(VALIDATION)
         held = int((is_held & (kept > 0)).sum())
         numbers = msgspec.structs.replace(numbers, documents_held_out=held)

@@ -153,30 +153,20 @@ def held_out(numbers: BucketedNumbers) -> HeldOut | None:
 
 def long_counts(numbers: BucketedNumbers) -> dict[str, int]:
     """Return the conversations longer than a sequence by what became of them; {} without any."""
-    counts = numbers.long_conversations
-    return {} if isinstance(counts, UnsetType) else counts
+    return numbers.long_conversations or {}
 
 
 def report_markdown(numbers: BucketedNumbers, layout: BucketLayout) -> dict[str, str]:
     """Write Markdown by title: `buckets` (a table), `sequence_plots`, and `warnings` if any."""
     names = [name for name in layout.names if name in numbers.bucket_sequences]
-    bars = [
-        (
-            name,
-            (float(numbers.bucket_tokens[name]),),
-            f"{numbers.bucket_sequences[name]:,} sequences",
-        )
-        for name in names
-    ]
+    counts = numbers.bucket_sequences
+    bars = [(n, (float(numbers.bucket_tokens[n]),), f"{counts[n]:,} sequences") for n in names]
     plots = [
         as_markdown(bar_chart("tokens by bucket", bars), "buckets"),
         _histogram("tokens of a document", numbers.document_lengths),
         _histogram("documents in a sequence", numbers.sequence_documents),
     ]
-    markdown = {
-        "buckets": bucket_table(numbers, names),
-        "sequence_plots": "\n\n".join(plots),
-    }
+    markdown = {"buckets": bucket_table(numbers, names), "sequence_plots": "\n\n".join(plots)}
     if warnings := warnings_of(numbers, layout.config):
         markdown["warnings"] = "\n".join(f"* {warning}" for warning in warnings)
     return markdown

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from assets.bucketed.bucketed_records import BUCKETED
-from assets.bucketed.make_sequences import group_windows
 from assets.sharded.generation_files import LEDGER, read_ledger
 from assets.sharded.plan_files import bucketed_parts, source_of
 from assets.sharded.reused_files import earlier_files, has_all_files
@@ -69,8 +68,20 @@ def shuffle_sources(
     for task in shards:
         generations.setdefault((task.partition, task.payload.generation), []).append(task)
     sources = [prepare(corpus, tasks) for tasks in generations.values()]
-    groups = group_windows([source.work_bytes for source in sources], GROUP_BYTES)
+    groups = group_within([source.work_bytes for source in sources], GROUP_BYTES)
     return [outcome for group in groups for outcome in shuffle_group(corpus, sources[group], work)]
+
+
+def group_within(sizes: Sequence[int], most: int) -> list[slice]:
+    """Group consecutive items of together at most so many bytes; a larger one is alone."""
+    groups: list[slice] = []
+    start, total = 0, 0
+    for index, size in enumerate(sizes):
+        if index > start and total + size > most:
+            groups.append(slice(start, index))
+            start, total = index, 0
+        total += size
+    return [*groups, slice(start, len(sizes))] if sizes else []
 
 
 def prepare(corpus: Corpus, tasks: list[Task[ShardInputs]]) -> GenerationShards:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
-from assets.bucketed.make_sequences import group_windows, make_sequences
+from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.report import BINS, bin_range, readable, report_markdown, shares, warnings_of
 from assets.bucketed.sequences import PLACE_COLUMNS, SPAN, count_empty
 from assets.report.histograms import bin_of, counted
@@ -375,22 +375,6 @@ def test_a_document_of_ten_million_tokens(mode: Any) -> None:
     assert sequences["num_tokens"].sum() == 10_000_000
     assert sequences.height == (4885 if mode == "decompose" else 4883)
     assert counts.documents_cut == counts.documents_reaching == 1
-
-
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [
-        ([], []),
-        ([5], [[5]]),
-        ([4, 6, 1], [[4, 6], [1]]),
-        ([4, 7, 3, 1], [[4], [7, 3], [1]]),
-        ([20, 1, 0], [[20], [1, 0]]),
-    ],
-)
-def test_windows_are_consecutive_parts_within_a_limit(
-    tokens: list[int], expected: list[list[int]]
-) -> None:
-    assert [tokens[window] for window in group_windows(tokens, 10)] == expected
 
 
 @pytest.mark.parametrize("edges", [(), (0, 4), (-1,), (4, 4), (4, 2), tuple(range(1, 257))])

@@ -12,8 +12,7 @@ from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
 from assets.bucketed.bucketed_records import BucketedNumbers
-from assets.bucketed.groups import Groups
-from assets.bucketed.make_sequences import make_sequences
+from assets.bucketed.make_sequences import Groups, make_sequences
 from assets.bucketed.sequence_ids import sequence_ids
 from resources.settings.buckets import BucketConfig, BucketLayout, bucket_names, split_bucket
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from assets.bucketed.held_out_shares import shares_of
+from assets.bucketed.held_out import shares_of
 from resources.settings.pipeline import Settings
 
 TOKENS = {"web": 800, "books": 200}

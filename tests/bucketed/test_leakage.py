@@ -13,7 +13,7 @@ from builders import Build, open_corpus, play, records, sentence, write_corpus
 
 from assets.bucketed.asset import STAGE as BUCKETED
 from assets.bucketed.bucketed_records import layout_of
-from assets.bucketed.held_document_files import shares_file
+from assets.bucketed.document_groups import shares_file
 from assets.bucketed.leakage import (
     SKETCH_SIZE,
     find_candidates,

@@ -22,6 +22,7 @@ from assets.sharded.shuffle import (
     scatter,
     stored_buckets,
 )
+from assets.sharded.shuffle_files import group_within
 from resources.settings.buckets import BucketConfig, bucket_names
 from resources.settings.shards import ShardConfig
 
@@ -250,3 +251,19 @@ def test_tokens_are_gathered_from_documents_as_from_sequences(
     gathered = gather([Pile(whole.drop("tokens"), rows, positions, tables)], 999)
 
     assert_frame_equal(gathered, gather([Pile(whole, rows, positions)]))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([], []),
+        ([5], [[5]]),
+        ([4, 6, 1], [[4, 6], [1]]),
+        ([4, 7, 3, 1], [[4], [7, 3], [1]]),
+        ([20, 1, 0], [[20], [1, 0]]),
+    ],
+)
+def test_groups_are_consecutive_and_within_a_limit(
+    sizes: list[int], expected: list[list[int]]
+) -> None:
+    assert [sizes[group] for group in group_within(sizes, 10)] == expected

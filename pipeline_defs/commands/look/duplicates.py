@@ -16,7 +16,7 @@ import polars as pl
 from cyclopts import Parameter
 from msgspec import to_builtins
 
-from assets.bucketed.held_document_files import held_out_documents
+from assets.bucketed.previous_holdout import held_out_documents
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
 from pipeline_defs.commands.look.decisions import pick_sources, write_text
 from pipeline_defs.commands.look.duplicates_show import (

@@ -13,7 +13,7 @@ import polars as pl
 from msgspec import UNSET, UnsetType
 
 from assets.bucketed.bucketed_records import LEAKAGE
-from assets.bucketed.held_document_files import shares_file
+from assets.bucketed.document_groups import shares_file
 from assets.deduped.document_files import kept_documents, read_kept_ids
 from assets.mixed.phase_source_files import bucket_of
 from assets.mixed.removed_row_files import removed_of

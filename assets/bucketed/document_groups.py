@@ -1,0 +1,274 @@
+"""Groups of documents that are packed by themselves, and documents that are left out.
+
+Documents that are held out of training are a group of their own (`VALIDATION`), and so is each of
+`buckets.classes`: by a score of `filtered`, or a field of `meta`. Documents for training that are
+much like a held-out one are in no sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from assets.bucketed.bucketed_records import HELD_OUT, LEAKAGE, SHARES, LeakageManifest
+from assets.bucketed.make_sequences import Groups
+from assets.deduped.minhash.meta_fields import field_values, finite, numbers_of
+from assets.deduped.signed_files import clustered_documents
+from resources.corpus import Corpus
+from resources.settings.buckets import VALIDATION
+from resources.settings.classes import QualityClasses, class_names
+from resources.store.published import PublishedFile
+from resources.store.records import Manifest
+from resources.store.store import StoreError
+from resources.tasks import GLOBAL
+
+META = "meta."
+
+
+@dataclass(frozen=True)
+class ScoredParts:
+    """Files with the scores of the documents of some parts, and the fingerprints of the parts."""
+
+    classes: QualityClasses
+    files: tuple[PublishedFile, ...]
+    fingerprints: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Files of which documents of some parts are held out, and digests of those that are."""
+
+    files: tuple[PublishedFile, ...]
+    held_ids: tuple[str, ...]  # "" for none
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The group of the documents that are held out, none if none are."""
+        return (VALIDATION,) if any(self.held_ids) else ()
+
+
+@dataclass(frozen=True)
+class WindowGroups:
+    """Names of the groups of a window's documents, sorted, and what decides them.
+
+    `like_held_out`: ids of the documents that are left out for what they share with a held-out one.
+    """
+
+    names: tuple[str, ...] = ()
+    scored: ScoredParts | None = None
+    decisions: Decisions | None = None
+    like_held_out: tuple[str, ...] = ()
+
+    @property
+    def made_of(self) -> list[Any]:
+        """Content that the fingerprint of the window depends on."""
+        return [
+            *([self.names] if self.names else []),
+            *([self.scored.fingerprints] if self.scored else []),
+            *([self.decisions.held_ids] if self.decisions and self.decisions.groups else []),
+            *([["like", self.like_held_out]] if self.like_held_out else []),
+        ]
+
+    def of_documents(self, tables: Sequence[pl.DataFrame]) -> Groups:
+        """Return the group of each document of all tables (column doc_id).
+
+        Raises ValueError for a document that is newer than what decides its group.
+        """
+        groups = Groups(self.names, np.zeros(sum(table.height for table in tables), np.uint8))
+        if self.decisions is not None:
+            groups = hold_out(groups, tables, self.decisions)
+        return groups if self.scored is None else in_classes(groups, tables, self.scored)
+
+    def left_out(self, tables: Sequence[pl.DataFrame]) -> NDArray[np.bool_] | None:
+        """Mark the documents that are left out, bool [n]; None if none is."""
+        if not self.like_held_out:
+            return None
+        is_left_out = pl.concat([t["doc_id"] for t in tables]).is_in(list(self.like_held_out))
+        check_known(len(self.like_held_out) - int(is_left_out.sum()), "that `leakage` leaves out")
+        return is_left_out.to_numpy()
+
+
+@dataclass(frozen=True)
+class SourceGroups:
+    """Groups of a source's documents: their scores, decisions and likeness, by part.
+
+    classes  names of the classes, sorted; none if the documents have no score
+    scored   the filtered documents with the scores, if there are classes
+    decided  file of the decisions on each part, and digest of what it holds out; None: no `holdout`
+    like     ids of documents that are much like a held-out one, by part
+    """
+
+    classes: tuple[str, ...]
+    scored: Manifest[Any, Any] | None
+    decided: Mapping[str, Decisions] | None
+    like: Mapping[str, list[str]]
+
+    def of_window(self, corpus: Corpus, source: str, names: Sequence[str]) -> WindowGroups:
+        """Return the groups of the documents of some parts; StoreError if a part is too new."""
+        decisions = decisions_on(source, self.decided, names)
+        scored = scored_parts(corpus, self.scored, names) if self.scored else None
+        return WindowGroups(
+            tuple(sorted([*self.classes, *(decisions.groups if decisions else ())])),
+            scored,
+            decisions,
+            tuple(doc_id for name in names for doc_id in self.like.get(name, ())),
+        )
+
+
+def groups_of_source(corpus: Corpus, source: str) -> SourceGroups:
+    """Return what decides the groups of a source's documents."""
+    classes, scored = corpus.settings.buckets.classes, scored_documents(corpus, source)
+    names = sorted(class_names(classes.limits)) if classes and scored else ()
+    decided, like = decided_parts(corpus, source), left_out_documents(corpus, source)
+    return SourceGroups(tuple(names), scored, decided, like)
+
+
+def scored_documents(corpus: Corpus, source: str) -> Manifest[Any, Any] | None:
+    """Return the filtered documents that the classes of a source come from.
+
+    None if there are no classes, or the filters of the source do not store the score.
+    """
+    classes = corpus.settings.buckets.classes
+    if classes is None:
+        return None
+    manifest = clustered_documents(corpus, source)
+    if classes.score.startswith(META) or not manifest.parts:
+        return manifest
+    decisions = corpus.store.part_file(manifest, manifest.parts[0], "decisions")
+    return manifest if classes.score in pl.read_parquet_schema(decisions.checked()) else None
+
+
+def scored_parts(
+    corpus: Corpus, manifest: Manifest[Any, Any], names: Collection[str]
+) -> ScoredParts:
+    """Return the scores of the documents of some parts; StoreError if one is not filtered."""
+    classes = corpus.settings.buckets.classes
+    assert classes is not None, "there are scored documents, so there are classes"
+    parts = [part for part in manifest.parts if part.name in names]
+    if missing := sorted({*names} - {part.name for part in parts}):
+        raise StoreError(
+            f"tokenized[{manifest.partition}] has the part {missing[0]!r}, of which there are no "
+            "filtered documents any more. Materialize `deduped` and `tokenized` for "
+            f"{manifest.partition!r} first."
+        )
+    kind = "documents" if classes.score.startswith(META) else "decisions"
+    files = (corpus.store.part_file(manifest, p, kind) for p in parts)
+    return ScoredParts(classes, tuple(files), tuple(part.fingerprint for part in parts))
+
+
+def decided_parts(corpus: Corpus, source: str) -> Mapping[str, Decisions] | None:
+    """Return which documents of each part of a source are held out; None without `holdout`."""
+    if not corpus.settings.holds_out:
+        return None
+    manifest = corpus.store.newest(HELD_OUT, GLOBAL)
+    of_source = [part for part in manifest.parts if part.stats.numbers.source == source]
+    return {
+        part.stats.numbers.part: Decisions(
+            (corpus.store.part_file(manifest, part, "decisions"),), (part.stats.numbers.held_ids,)
+        )
+        for part in of_source
+    }
+
+
+def decisions_on(
+    source: str, decided: Mapping[str, Decisions] | None, names: Sequence[str]
+) -> Decisions | None:
+    """Return the decisions on the documents of some parts, None without `holdout`.
+
+    Raises StoreError if there are none on a part.
+    """
+    if decided is None:
+        return None
+    if missing := [name for name in names if name not in decided]:
+        raise StoreError(
+            f"held_out[{GLOBAL}] has no decisions on the part {missing[0]!r} of "
+            f"tokenized[{source}]. Materialize `deduped` and `tokenized` for {source!r}, then "
+            "`held_out`."
+        )
+    of_parts = [decided[name] for name in names]
+    files = (file for each in of_parts for file in each.files)
+    return Decisions(tuple(files), tuple(digest for each in of_parts for digest in each.held_ids))
+
+
+def left_out_documents(corpus: Corpus, source: str) -> dict[str, list[str]]:
+    """Return the documents of a source that are much like a held-out one, by deduped part."""
+    if not corpus.settings.holds_out:
+        return {}
+    return left_out_in(shares_file(corpus, corpus.store.newest(LEAKAGE, GLOBAL))).get(source, {})
+
+
+@lru_cache(maxsize=1)  # of all sources, each of which asks for its own
+def left_out_in(shares: Path) -> dict[str, dict[str, list[str]]]:
+    """Read the documents that are left out, by source and part."""
+    table = pl.scan_parquet(shares).filter("is_left_out").sort("doc_id").collect()
+    found: dict[str, dict[str, list[str]]] = {}
+    for source, part, doc_id in table.select("source", "part_name", "doc_id").iter_rows():
+        found.setdefault(source, {}).setdefault(part, []).append(doc_id)
+    return found
+
+
+def shares_file(corpus: Corpus, manifest: LeakageManifest) -> Path:
+    """Return the file with the result of `leakage`, with `LEAKAGE_COLUMNS`."""
+    part = next(part for part in manifest.parts if part.name == SHARES)
+    return corpus.store.part_file(manifest, part, SHARES).checked()
+
+
+def hold_out(groups: Groups, tables: Sequence[pl.DataFrame], decisions: Decisions) -> Groups:
+    """Put the documents that are held out into their group; others stay where they are."""
+    decided = pl.concat([pl.read_parquet(file.checked()) for file in decisions.files])
+    is_held = look_up(tables, decided)["is_held"]
+    check_known(is_held.null_count(), "that `held_out` decided on")
+    if not decisions.groups:
+        return groups
+    number = np.uint8(1 + groups.names.index(VALIDATION))
+    of_documents = np.where(is_held.to_numpy(), number, groups.of_documents)
+    return replace(groups, of_documents=of_documents)
+
+
+def in_classes(groups: Groups, tables: Sequence[pl.DataFrame], parts: ScoredParts) -> Groups:
+    """Put the documents of group 0 into the groups of their classes; others stay where they are.
+
+    Documents without a score stay in group 0.
+    """
+    scores = pl.concat([read_scores(file, parts.classes.score) for file in parts.files])
+    found = look_up(tables, scores)
+    check_known(found["is_known"].null_count(), "that are filtered")
+    names = class_names(parts.classes.limits)
+    numbers = np.array([groups.names.index(name) + 1 for name in names], np.uint8)
+    values = found["score"].to_numpy()
+    of_scores = numbers[np.searchsorted(parts.classes.limits, values, side="right")]
+    is_scored = (groups.of_documents == 0) & ~np.isnan(values)
+    return replace(groups, of_documents=np.where(is_scored, of_scores, groups.of_documents))
+
+
+def look_up(tables: Sequence[pl.DataFrame], known: pl.DataFrame) -> pl.DataFrame:
+    """Return what is known of each document of all tables, in order; null of the others."""
+    doc_ids = pl.concat([table.select("doc_id") for table in tables])
+    return doc_ids.join(known, on="doc_id", how="left", maintain_order="left")
+
+
+def check_known(num_unknown: int, those: str) -> None:
+    """Raise ValueError for tokenized documents and documents of another stage that differ."""
+    if num_unknown:
+        raise ValueError(
+            f"{num_unknown:,} of the tokenized documents and those {those} are not the same: the "
+            "latter are newer. Materialize `deduped` and `tokenized` first."
+        )
+
+
+def read_scores(file: PublishedFile, score: str) -> pl.DataFrame:
+    """Read doc_id, score (Float64, null where absent or not finite) and is_known of a part."""
+    if score.startswith(META):
+        documents = pl.read_parquet(file.checked(), columns=["doc_id", "meta"])
+        values = numbers_of(field_values(documents, score))
+    else:
+        documents = pl.read_parquet(file.checked(), columns=["doc_id", score])
+        values = finite(documents[score].cast(pl.Float64))
+    return documents.select("doc_id", score=values, is_known=pl.lit(True))
