@@ -17,8 +17,7 @@ from assets.raw.raw_records import RawNumbers, Resume
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.formats import format_of
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.packaged.packaged_formats import package_version
-from assets.raw.readers.packaged.read_packaged import records_of
+from assets.raw.readers.read_packaged import package_version, records_of
 from resources.store.records import PartRecord
 from resources.tasks import Task, stream_name
 

@@ -33,7 +33,7 @@ Allowed = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 CONDITION = re.compile(r"\s*(?P<path>[^=!<>\"'\s]+)\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
 DATABASE = "db"  # key of a Redis URL that tells streams apart, and is no secret
 HUB_KEYS = ("config", "split", "revision")
-ZSTD_WINDOW_LOG = 27  # the limit of `zstd -d`, and of Arrow's decoder
+ZSTD_WINDOW_LOG = 27  # the limit of `zstd -d`
 BARE_WORD = re.compile(r"[^=<>\"'\s]+")
 
 

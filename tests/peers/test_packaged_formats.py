@@ -23,7 +23,7 @@ from many_runs import begin_raw, exit_codes
 from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.packaged.read_packaged import records_of
+from assets.raw.readers.read_packaged import records_of
 from corpus_loader.places.errors import CorpusError
 from pipeline_defs.commands.main import main
 from resources.settings.sources import Source

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from input_files import COMPRESS, chunks, numbers, read, texts, write
 
-from assets.raw.readers.arrow_messages import next_message
-from assets.raw.readers.block_stream import BlockStream
-from assets.raw.readers.decompress import BrokenStream
+from assets.raw.readers.decompress import BlockStream, BrokenStream
+from assets.raw.readers.read_arrow import next_message
 
 WRITERS: dict[str, Callable[..., pa.ipc.RecordBatchStreamWriter]] = {
     "file": pa.ipc.new_file,

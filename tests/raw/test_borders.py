@@ -14,7 +14,7 @@ from input_files import COMPRESS, as_input, chunks, jsonl, numbers, read, texts,
 from many_examples import many_examples
 
 from assets.raw.readers import borders as finding
-from assets.raw.readers import decompress, zstd_frames
+from assets.raw.readers import decompress
 from assets.raw.readers.formats import find_borders
 from assets.raw.readers.read_chunks import plan_slices
 from resources.settings.sources import SourceConfig
@@ -60,7 +60,7 @@ def assert_same_in_slices(path: Path, part_bytes: int, options: dict[str, object
     file = as_input(path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decompress, "BLOCK_BYTES", 16)
-        patch.setattr(zstd_frames, "LEAST_APART", 1)
+        patch.setattr(decompress, "LEAST_APART", 1)
         cut, in_one = read(file, part_bytes, **options), read(file, 1 << 30, **options)
 
     assert cut.documents.to_dicts() == in_one.documents.to_dicts()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from assets.raw.readers.packaged.cached_blocks import (
+from assets.raw.readers.read_packaged import (
     BLOCK_BYTES,
     MOST_BLOCKS,
     CachedBlocks,

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.raw.readers.decode_page import decode_page
-from assets.raw.readers.encodings import ENCODINGS, LABELS, decode, encoding_of
+from assets.raw.readers.decode_page import ENCODINGS, LABELS, decode, decode_page, encoding_of
 
 TABLE = "d9153e22e1ff538549310364cdcfb22e7aee13578352f4571a187d13857df8d9"
 HIGH = bytes.fromhex("8093a4aecae4ff")

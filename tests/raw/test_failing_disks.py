@@ -7,12 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import polars as pl
 import pytest
 from input_files import as_input, jsonl, numbers, write, zst
 
-from assets.raw.readers.decompress import DECODERS, _last_good_blocks, _last_good_bytes, _read_zstd
+from assets.raw.readers.decompress import _last_good_blocks, _read_members
 from assets.raw.readers.input_file import Compression, InputFile
 from assets.raw.readers.read_tables import read_parquet
 from resources.settings.sources import SourceConfig
@@ -47,16 +48,11 @@ def is_traceable() -> bool:
         return False
 
 
-@pytest.mark.parametrize("compression", ["gz", "bz2", "xz"])
+@pytest.mark.parametrize("compression", get_args(Compression))
 def test_the_second_reading_of_a_damaged_member_may_fail(compression: Compression) -> None:
+    packed = InputFile(str(MEMORY), "mem", "jsonl", compression, 0, "")
     with MEMORY.open("rb") as file, pytest.raises(OSError) as raised:
-        list(_last_good_blocks(file, compression, (0, 0), 0, DECODERS[compression]))
-    assert raised.value.errno == errno.EIO
-
-
-def test_the_second_reading_of_a_damaged_frame_may_fail() -> None:
-    with pytest.raises(OSError) as raised:
-        _last_good_bytes(InputFile(str(MEMORY), "mem", "jsonl", "zst", 0, ""), 0)
+        list(_last_good_blocks(file, packed, (0, 0), 0))
     assert raised.value.errno == errno.EIO
 
 
@@ -70,7 +66,7 @@ def fail_from_now(path: Path) -> None:
 
 def test_a_read_in_a_compressed_stream_may_fail(tmp_path: Path) -> None:
     file = write(tmp_path, "a.jsonl.zst", zst(jsonl(*numbers(50_000))))
-    blocks = _read_zstd(file)
+    blocks = _read_members(file)
     next(blocks)
     fail_from_now(file.path)
     with pytest.raises(OSError, match="Input/output error"):

@@ -12,7 +12,7 @@ from hub_server import Hub, hub_server
 from assets.raw.places import hub_client
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.open_input import open_input
-from assets.raw.readers.packaged.packaged_formats import BUILDERS, Builder
+from assets.raw.readers.read_packaged import BUILDERS, Builder
 from resources.errors import InputError
 from resources.settings.sources import Source
 

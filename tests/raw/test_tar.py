@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from input_files import COMPRESS, chunks, numbers, read, texts, write
 
-from assets.raw.readers.block_stream import BlockStream
+from assets.raw.readers.decompress import BlockStream
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.read_tar import read_tar
-from assets.raw.readers.tar_members import tar_members
+from assets.raw.readers.read_tar import read_tar, tar_members
 from resources.settings.sources import SourceConfig
 
 Members = dict[str, bytes]

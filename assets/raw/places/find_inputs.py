@@ -26,7 +26,7 @@ from assets.raw.places.local_files import MatchedBy, is_below, named_file, searc
 from assets.raw.places.object_files import ObjectMatch, find_objects
 from assets.raw.readers.formats import FORMATS, NAMES, split_compression, tell_format
 from assets.raw.readers.input_file import Compression, InputFile
-from assets.raw.readers.packaged.packaged_formats import EXTRA, check_installed
+from assets.raw.readers.read_packaged import EXTRA, check_installed
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.url_secrets import shown
 from resources.errors import InputError

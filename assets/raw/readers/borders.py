@@ -11,7 +11,6 @@ on another machine without a second member in its first 8 MiB: to look on is to 
 
 from __future__ import annotations
 
-import io
 import re
 from codecs import BOM_UTF8
 from collections import deque
@@ -23,7 +22,6 @@ from assets.raw.places.open_input import open_input
 from assets.raw.readers.decompress import BLOCK_BYTES, BrokenStream, placed_blocks
 from assets.raw.readers.file_content import foreign_content
 from assets.raw.readers.input_file import Border, Compression, InputFile
-from assets.raw.readers.zstd_frames import frame_spans
 
 NEVER = 2**62
 AT, ROWS, LINES, STATE_SIZE = 0, 3, 4, 5  # of the state of the kernels
@@ -31,6 +29,7 @@ MEMBERS: dict[Compression, re.Pattern[bytes]] = {  # how a member begins: a few 
     "gz": re.compile(rb"\x1f\x8b\x08[\0-\x1f].{4}[\0\x02\x04][\0-\x0d\xff]", re.DOTALL),
     "bz2": re.compile(rb"BZh[1-9]1AY&SY"),
     "xz": re.compile(rb"\xfd7zXZ\0"),
+    "zst": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
 MEMBER_BYTES = 10  # of the longest pattern
 PROBED_BYTES = 8 << 20  # bgzip's members have 64 KiB, seekable zst's frames a few MB
@@ -45,9 +44,6 @@ def has_members(file: InputFile) -> bool:
     assert file.compression is not None
     most = min(file.bytes, PROBED_BYTES) if file.is_remote else file.bytes
     with open_input(file, most) as stream:
-        if file.compression == "zst":
-            head = io.BytesIO(stream.read(most)) if file.is_remote else stream
-            return next(frame_spans(head, most))[1] < most
         pattern, before = MEMBERS[file.compression], b""
         start = 1  # the first byte of the file begins the first member
         while stream.tell() < most and (block := stream.read(BLOCK_BYTES)):

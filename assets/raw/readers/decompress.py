@@ -6,28 +6,28 @@ input claims, and a stream that is both large and far too compressible is refuse
 decompression bomb.
 """
 
+from __future__ import annotations
+
 import bz2
 import errno
 import lzma
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
-import pyarrow as pa
+from backports import zstd
 from isal import igzip_lib
 
 from assets.raw.places.file_digests import ChangedFileError
-from assets.raw.places.open_input import open_arrow, open_input
+from assets.raw.places.open_input import open_input
 from assets.raw.readers.file_content import foreign_content, plain_content, zstd_window
 from assets.raw.readers.input_file import BEGIN, STREAM_END, Border, Compression, InputFile
-from assets.raw.readers.zstd_frames import FrameFile, frame_spans
 from corpus_loader.places.errors import CorpusError
 from resources.errors import InputError
-from resources.settings.sources import ZSTD_WINDOW_LOG
 
+STEP_BYTES = 1 << 20
 BLOCK_BYTES = 1 << 20
 READ_BYTES = 1 << 16
 BOMB_BYTES = 256 << 20  # natural text compresses 3 to 20 times, logs and zeros up to 1,000 (gz)
@@ -36,7 +36,9 @@ XZ_MEMORY_BYTES = 256 << 20  # `xz -9` needs 65 MiB to decode
 WRONG_CHECKSUM = "Error -6 Incorrect checksum found"  # igzip: of checksum and length
 OF_PLACE = (CorpusError, ChangedFileError, InputError, ConnectionError, TimeoutError)
 NO_THREAD = "can't start new thread"  # a RuntimeError
-NO_MEMORY = "not enough memory"  # zstd's, an OSError
+NO_MEMORY = "not enough memory"  # zstd's
+LEAST_APART = 1 << 16  # bytes between places in a zst file, whose frames may be small
+DAMAGE: Any = (OSError, EOFError, lzma.LZMAError, igzip_lib.error, zstd.ZstdError)
 ALLOCATION = re.compile(r"alloc of size (\d+) failed")  # Arrow's
 
 
@@ -90,7 +92,7 @@ def raise_unless_of_content(error: Exception, num_bytes: int = STREAM_END) -> No
         raise error
     if isinstance(error, OF_PLACE) or (isinstance(error, RuntimeError) and NO_THREAD in str(error)):
         raise error
-    if isinstance(error, MemoryError) or (isinstance(error, OSError) and NO_MEMORY in str(error)):
+    if isinstance(error, MemoryError) or NO_MEMORY in str(error):
         claimed = ALLOCATION.search(str(error))
         if claimed is None or int(claimed[1]) <= max(BOMB_BYTES, BOMB_RATIO * num_bytes):
             raise error
@@ -123,14 +125,12 @@ def _foreign(file: InputFile, head: bytes, own: Compression | None = None) -> st
 
 
 def _read_packed(file: InputFile, first: Border, stop: int) -> Iterator[bytes]:
-    compression = file.compression
+    compression, num_written = file.compression, first.offset - first.skip
     if compression is None:
         yield from (block.data for block in _read_plain(file, first.place, stop))
         return
-    read = _read_zstd if _has_short_windows(file) else partial(_read_members, compression)
-    num_written = first.offset - first.skip
     try:
-        for data, *_ in _bounded(read(file, first.place, stop), compression, num_written):
+        for data, *_ in _bounded(_read_members(file, first.place, stop), compression, num_written):
             num_written += len(data)
             yield data
     except BrokenStream as error:
@@ -146,23 +146,19 @@ def _read_packed(file: InputFile, first: Border, stop: int) -> Iterator[bytes]:
         raise
 
 
-def _has_short_windows(file: InputFile) -> bool:
-    """Return whether a file is a zst file that Arrow's decoder may read."""
-    return file.compression == "zst" and file.zstd_window_log == ZSTD_WINDOW_LOG
-
-
 def placed_blocks(file: InputFile) -> Blocks:
-    """Yield all of a file, of a zst file frame by frame; a block is from one of its places only.
+    """Yield all of a file; places in it are LEAST_APART at least.
 
     Raises BrokenStream as `read_blocks` does.
     """
-    match file.compression:
-        case None:
-            yield from _read_plain(file, 0)
-        case "zst" if _has_short_windows(file):
-            yield from _bounded(_read_frames(file), "zst")
-        case compression:
-            yield from _bounded(_read_members(compression, file), compression)
+    if file.compression is None:
+        yield from _read_plain(file, 0)
+        return
+    place = 0
+    for block in _bounded(_read_members(file), file.compression):
+        if block.place - place >= LEAST_APART or file.compression != "zst":
+            place = block.place
+        yield block._replace(place=place)
 
 
 def file_head(file: InputFile) -> bytes:
@@ -193,50 +189,29 @@ def _read_plain(file: InputFile, start: int, stop: int = STREAM_END) -> Blocks:
             most = min(BLOCK_BYTES, stop - start) if start < stop else READ_BYTES
 
 
-def _new_gzip() -> Any:
-    return igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+def _decoders(file: InputFile) -> Callable[[], Any]:
+    """Return the function that makes a decoder of a member of a file."""
+    window = {zstd.DecompressionParameter.window_log_max: file.zstd_window_log}
+    decoders: dict[str | None, Callable[[], Any]] = {
+        "gz": partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP),
+        "bz2": bz2.BZ2Decompressor,
+        "xz": partial(lzma.LZMADecompressor, memlimit=XZ_MEMORY_BYTES),
+        "zst": partial(zstd.ZstdDecompressor, options=window),
+    }
+    return decoders[file.compression]
 
 
-def _new_xz() -> lzma.LZMADecompressor:
-    return lzma.LZMADecompressor(memlimit=XZ_MEMORY_BYTES)
-
-
-def _new_zstd(window_log: int) -> Any:
-    """Return a decoder for windows that Arrow's refuses."""
-    from backports import zstd
-
-    return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: window_log})
-
-
-def _damage() -> Any:
-    """Return the errors of decoders; the one for zst is imported where it is used."""
-    zstd = sys.modules.get("backports.zstd")
-    return DAMAGE if zstd is None else (*DAMAGE, zstd.ZstdError)
-
-
-DECODERS: dict[str, Callable[[], Any]] = {
-    "gz": _new_gzip,
-    "bz2": bz2.BZ2Decompressor,
-    "xz": _new_xz,
-}
-DAMAGE: Any = (OSError, EOFError, lzma.LZMAError, igzip_lib.error)
-
-
-def _read_members(
-    compression: Compression, packed: InputFile, start: int = 0, stop: int = STREAM_END
-) -> Blocks:
+def _read_members(packed: InputFile, start: int = 0, stop: int = STREAM_END) -> Blocks:
     """Yield blocks of the members of a gz, bz2 or xz file from one on (RFC 1952 2.2), or frames.
 
     A gz member whose checksum or length alone is wrong is read whole, and so are those behind it.
     """
     wrong: BrokenStream | None = None
-    is_zstd = compression == "zst"
-    new = partial(_new_zstd, packed.zstd_window_log) if is_zstd else DECODERS[compression]
     with open_input(packed, stop) as file:
         file.seek(start)
         while _is_at_member(file):
             try:
-                yield from _read_member(file, compression, new)
+                yield from _read_member(file, packed)
             except BrokenStream as error:
                 if not error.is_complete:
                     raise
@@ -255,9 +230,9 @@ def _is_at_member(file: BinaryIO) -> bool:
     return False
 
 
-def _read_member(file: BinaryIO, compression: Compression, new: Callable[[], Any]) -> Blocks:
+def _read_member(file: BinaryIO, packed: InputFile) -> Blocks:
     """Yield the blocks of one member, and leave the file at its end."""
-    start, num_written, decoder = file.tell(), 0, new()
+    start, num_written, decoder = file.tell(), 0, _decoders(packed)()
     fed = start  # offset of the last input, from which a failed member is read byte by byte
     while not decoder.eof:
         data = b""
@@ -265,11 +240,11 @@ def _read_member(file: BinaryIO, compression: Compression, new: Callable[[], Any
             fed = file.tell()
             data = file.read(READ_BYTES)
         if not data and decoder.needs_input:
-            raise _damaged(compression, file.tell(), "the stream ends early (truncated)")
+            raise _damaged(packed, file.tell(), "the stream ends early (truncated)")
         try:
             block = decoder.decompress(data, BLOCK_BYTES)
-        except _damage():
-            yield from _last_good_blocks(file, compression, (start, fed), num_written, new)
+        except DAMAGE:
+            yield from _last_good_blocks(file, packed, (start, fed), num_written)
             return
         num_written += len(block)
         if block:
@@ -278,11 +253,7 @@ def _read_member(file: BinaryIO, compression: Compression, new: Callable[[], Any
 
 
 def _last_good_blocks(
-    file: BinaryIO,
-    compression: Compression,
-    member: tuple[int, int],
-    num_written: int,
-    new: Callable[[], Any],
+    file: BinaryIO, packed: InputFile, member: tuple[int, int], num_written: int
 ) -> Blocks:
     """Yield the bytes after `num_written` that decode, and raise BrokenStream.
 
@@ -291,7 +262,7 @@ def _last_good_blocks(
     """
     start, slow = member
     file.seek(start)
-    decoder, num_skipped = new(), 0
+    decoder, num_skipped = _decoders(packed)(), 0
     try:
         while True:
             data = b""
@@ -301,68 +272,10 @@ def _last_good_blocks(
             num_skipped += (num_again := min(len(block), num_written - num_skipped))
             if len(block) > num_again:
                 yield Block(block[num_again:], file.tell(), start)
-    except _damage() as error:
+    except DAMAGE as error:
         raise_unless_of_content(error)
         is_complete = str(error) == WRONG_CHECKSUM
-        raise _damaged(compression, file.tell(), str(error), is_complete=is_complete) from error
-
-
-def _read_frames(packed: InputFile) -> Blocks:
-    """Yield blocks of a whole zst file, each of one frame or of a few small ones."""
-    with open_input(packed) as file:
-        stop = 0
-        for start, stop in frame_spans(file, packed.bytes):
-            file.seek(start)
-            frame = pa.PythonFile(FrameFile(file, stop), "r")
-            stream = pa.CompressedInputStream(frame, "zstd")
-            try:
-                while data := stream.read(BLOCK_BYTES):
-                    yield Block(data, file.tell(), start)
-            except OSError as error:
-                raise_unless_of_content(error)
-                raise _damaged("zst", file.tell(), str(error)) from error
-        if stop != packed.bytes:
-            raise _damaged("zst", stop, "this is no frame, or it ends early")
-
-
-def _read_zstd(packed: InputFile, start: int = 0, stop: int = STREAM_END) -> Blocks:
-    """Yield blocks of the frames of a zst file from one on.
-
-    Windows over 2^27 bytes are refused, as `zstd -d` does by default: they would be held in memory.
-    Files of sources that allow larger ones are read as members.
-    """
-    num_written = 0
-    with open_arrow(packed, stop) as file:
-        if file.size() == 0:
-            return
-        file.seek(start)
-        stream = pa.CompressedInputStream(file, "zstd")
-        try:
-            while block := stream.read(READ_BYTES):
-                num_written += len(block)
-                yield Block(block, file.tell(), start)
-        except OSError as error:
-            raise_unless_of_content(error)
-            if rest := _last_good_bytes(packed, num_written, start):
-                yield Block(rest, file.size(), start)
-            raise _damaged("zst", file.tell(), str(error)) from error
-
-
-def _last_good_bytes(packed: InputFile, start: int, place: int = 0) -> bytes:
-    # A failing read loses what it had decoded (at most 64 KiB): only then read again, byte by byte.
-    good = bytearray()
-    with open_arrow(packed) as file:
-        file.seek(place)
-        stream = pa.CompressedInputStream(file, "zstd")
-        try:
-            while start > 0:
-                start -= len(stream.read(min(start, READ_BYTES)))
-            while byte := stream.read(1):
-                good += byte
-        except OSError as error:
-            raise_unless_of_content(error)
-            return bytes(good)
-    return bytes(good)
+        raise _damaged(packed, file.tell(), str(error), is_complete=is_complete) from error
 
 
 def _window_error(file: InputFile, window: int) -> str:
@@ -377,7 +290,54 @@ def _window_error(file: InputFile, window: int) -> str:
 
 
 def _damaged(
-    compression: Compression, num_read: int, reason: str, *, is_complete: bool = False
+    file: InputFile, num_read: int, reason: str, *, is_complete: bool = False
 ) -> BrokenStream:
-    text = f"{compression} stream is broken near byte {num_read:,} of the file: {reason}"
+    text = f"{file.compression} stream is broken near byte {num_read:,} of the file: {reason}"
     return BrokenStream(Damage(text), is_complete=is_complete)
+
+
+class BlockStream:
+    """Stream of bytes over blocks, of which as many are held as were asked for.
+
+    `offset` is the place in the content; `broken` is the reason if the blocks ended early, and
+    `head` what is shown for it.
+    """
+
+    def __init__(self, blocks: Iterator[bytes], offset: int = 0) -> None:
+        self._blocks = blocks
+        self._ready = b""
+        self._at = 0
+        self.offset = offset
+        self.broken = FileFault()
+        self.head = b""
+
+    def peek(self, num_bytes: int) -> bytes:
+        """Return the bytes ahead, `num_bytes` unless the stream ends; take none."""
+        if self._at + num_bytes > len(self._ready):
+            self._fill(num_bytes)
+        return self._ready[self._at : self._at + num_bytes]
+
+    def _fill(self, num_bytes: int) -> None:
+        parts = [self._ready[self._at :]]
+        size = len(parts[0])
+        try:
+            while size < num_bytes and (block := next(self._blocks, b"")):
+                parts.append(block)
+                size += len(block)
+        except BrokenStream as error:
+            self.broken, self.head = error.reason, error.head
+        self._ready, self._at = b"".join(parts), 0
+
+    def take(self, num_bytes: int) -> bytes:
+        """Take up to `num_bytes`."""
+        taken = self.peek(num_bytes)
+        self._at += len(taken)
+        self.offset += len(taken)
+        return taken
+
+    def skip(self, num_bytes: int) -> int:
+        """Drop up to `num_bytes` without holding them; return the number of dropped bytes."""
+        skipped = 0
+        while skipped < num_bytes and (data := self.take(min(num_bytes - skipped, STEP_BYTES))):
+            skipped += len(data)
+        return skipped

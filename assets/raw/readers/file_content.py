@@ -3,7 +3,6 @@
 import re
 
 from assets.raw.readers.input_file import Compression
-from assets.raw.readers.zstd_frames import content_of_frame
 
 MAGIC: tuple[tuple[re.Pattern[bytes], str, Compression | None], ...] = (
     (re.compile(rb"\x1f\x8b"), "gzip", "gz"),
@@ -11,6 +10,9 @@ MAGIC: tuple[tuple[re.Pattern[bytes], str, Compression | None], ...] = (
     (re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), "bzip2", "bz2"),
     (re.compile(rb"\xfd7zXZ\0"), "xz", "xz"),
 )
+FRAME = 0xFD2FB528  # RFC 8878 3.1
+SKIPPABLE = 0x184D2A50  # and the 15 numbers after it
+FRAME_HEADER_BYTES = 14  # of the largest header of a frame without its magic number: 1 + 1 + 4 + 8
 UTF_32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 POINTER_BYTES = 1024  # that a pointer of Git LFS has at most, by its specification
@@ -131,3 +133,44 @@ def _wide_encoding(head: bytes) -> str:
     if len(probe) >= 8 and not any(odd) and all(even):
         return "UTF-16LE"
     return "UTF-16BE" if len(probe) >= 8 and not any(even) and all(odd) else ""
+
+
+def end_of_blocks(head: bytes) -> int:
+    """Return the end of the last whole block in the first bytes of a zst file, 0 without one."""
+    at = end = 0
+    while len(data := head[at : at + 4 + FRAME_HEADER_BYTES]) >= 5:
+        magic = int.from_bytes(data[:4], "little")
+        if magic & ~15 == SKIPPABLE:
+            at += 8 + int.from_bytes(data[4:8], "little")
+            continue
+        if magic != FRAME:
+            break
+        has_checksum, at, is_last = data[4] >> 2 & 1, at + 4 + _header_size(data[4]), 0
+        while not is_last and len(block := head[at : at + 3]) == 3:
+            header = int.from_bytes(block, "little")
+            is_last = header & 1
+            at += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)
+            if at > len(head):
+                return end
+            end = at
+        at += 4 * has_checksum
+    return end
+
+
+def content_of_frame(head: bytes) -> int:
+    """Return the size of the content that the first frame's header tells, 0 if it does not."""
+    if len(head) < 5 or int.from_bytes(head[:4], "little") != FRAME:
+        return 0
+    descriptor = head[4]
+    size = (descriptor >> 5 & 1, 2, 4, 8)[descriptor >> 6]
+    start = 4 + _header_size(descriptor) - size
+    told = int.from_bytes(head[start : start + size], "little")
+    return told + 256 if size == 2 else told
+
+
+def _header_size(descriptor: int) -> int:
+    """Return the size of a frame's header, by its first byte (RFC 8878 3.1.1.1)."""
+    is_single = descriptor >> 5 & 1
+    content = (is_single, 2, 4, 8)[descriptor >> 6]
+    dictionary = (0, 1, 2, 4)[descriptor & 3]
+    return 1 + (1 - is_single) + dictionary + content

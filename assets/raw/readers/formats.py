@@ -17,10 +17,10 @@ from assets.raw.readers.decompress import BrokenStream
 from assets.raw.readers.format import Format
 from assets.raw.readers.input_file import WHOLE_FILE, Border, Compression, InputFile, Slice
 from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.packaged.read_packaged import FORMATS as PACKAGED
 from assets.raw.readers.read_arrow import ARROW
 from assets.raw.readers.read_json import JSON
 from assets.raw.readers.read_lines import JSONL, TEXT, single_records
+from assets.raw.readers.read_packaged import FORMATS as PACKAGED
 from assets.raw.readers.read_pages import HTML, MARKDOWN
 from assets.raw.readers.read_tables import CSV, PARQUET, TSV
 from assets.raw.readers.read_tar import TAR

@@ -1,4 +1,4 @@
-"""Extract the main text of HTML pages in a process of its own: run as a script by page_texts.py.
+"""Extract the main text of HTML pages in a process of its own: run as a script by read_pages.py.
 
     page: one byte, the length of the charset; the charset; the page
     answer: "+" and the text, or "-" and an error
@@ -7,16 +7,29 @@ A limit ends this process and not its parent, which a process that cannot set it
 time counts, not the clock's, so that a busy machine quarantines the same pages.
 """
 
+from __future__ import annotations
+
 import ctypes
 import mmap
 import os
+import re
 import resource
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+# `[^<>]*+` gives nothing back and stops at the next tag: linear for any text.
+TOKEN = re.compile(r"<(?:!--|(/?(?:ul|a|script|style))(?=[\s/>])[^<>]*+>)", re.I)
+TAG_OR_SPACE = re.compile(r"<[^<>]*+>|\s+")
+HIDDEN = {  # what ends each
+    "": re.compile("-->"),
+    "script": re.compile("</script", re.I),
+    "style": re.compile("</style", re.I),
+}
+OPEN, CLOSE = "<div>" * 3, "</div>" * 3
 CPU_SECONDS = 10  # real pages take 3 ms
 NO_MEMORY = 3  # exit code: a page needs more than MEMORY_BYTES to be read, parsed or answered
 SPARE_BYTES = 64 << 20  # that looking for memory may take itself
@@ -30,7 +43,7 @@ def main_text(body: bytes, charset: str) -> str:
     from resiliparse.extract.html2text import extract_plain_text
 
     from assets.raw.readers.decode_page import decode_page
-    from assets.raw.readers.prose_lists import deepen_lists
+    from assets.raw.readers.html_child import deepen_lists
 
     page = deepen_lists(decode_page(body, charset))
     return str(extract_plain_text(page, main_content=True))
@@ -75,6 +88,43 @@ def has_room() -> bool:
     except (OSError, MemoryError):
         return False
     return True
+
+
+def deepen_lists(html: str) -> str:
+    """Return a page in which each outermost list that is not mostly links is nested deeper."""
+    parts, at = list[str](), 0
+    for start, end in _prose_lists(html):
+        parts += [html[at:start], OPEN, html[start:end], CLOSE]
+        at = end
+    return "".join([*parts, html[at:]]) if parts else html
+
+
+def _prose_lists(html: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the outermost lists in which at most half of the text is in links."""
+    depth = start = link_start = num_linked = at = 0
+    while token := TOKEN.search(html, at):
+        at, name = token.end(), (token[1] or "").lower()
+        if name in HIDDEN:
+            end = HIDDEN[name].search(html, at)
+            at = end.end() if end else len(html)
+        elif name == "ul":
+            if not depth:
+                start, link_start, num_linked = token.start(), 0, 0
+            depth += 1
+        elif name == "/ul" and depth:
+            depth -= 1
+            if not depth and 2 * num_linked <= _num_shown(html[start:at]):
+                yield start, at
+        elif name == "a" and depth:
+            link_start = at
+        elif name == "/a" and link_start:
+            num_linked += _num_shown(html[link_start : token.start()])
+            link_start = 0
+
+
+def _num_shown(html: str) -> int:
+    shown = TAG_OR_SPACE.sub("", html) if "<" in html else "".join(html.split())
+    return len(shown)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ from assets.raw.readers.archive_names import (
     OTHER_STATUS,
     why_left_out_of_warc,
 )
-from assets.raw.readers.block_stream import BlockStream
 from assets.raw.readers.borders import start_borders
-from assets.raw.readers.decompress import BrokenStream, FileFault, read_blocks
+from assets.raw.readers.decompress import BlockStream, BrokenStream, FileFault, read_blocks
 from assets.raw.readers.format import Format
 from assets.raw.readers.http_messages import (
     HEADER_END,
@@ -31,7 +30,7 @@ from assets.raw.readers.http_messages import (
 )
 from assets.raw.readers.input_file import WHOLE_FILE, Border, InputFile, Slice, Span
 from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.page_texts import page_text
+from assets.raw.readers.read_pages import page_text
 from resources.settings.sources import SourceConfig
 
 HEADER_BYTES = 1 << 16

@@ -20,8 +20,8 @@ from assets.raw.places.sampling.drawn_blocks import (
     drawn_files,
 )
 from assets.raw.readers.decompress import BrokenStream, read_blocks
+from assets.raw.readers.file_content import FRAME_HEADER_BYTES, content_of_frame, end_of_blocks
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.zstd_frames import HEADER_BYTES, content_of_frame, end_of_blocks
 
 LEAST_BYTES = 16 << 10  # of a stream, below which a decoder gives nothing
 LEAST_RECORDS = 4
@@ -92,7 +92,7 @@ def content_size(file: InputFile, ratio: float) -> Stratum:
             stream.seek(max(0, file.bytes - 4))
             told = int.from_bytes(read_exactly(stream, 4), "little")
         elif file.compression == "zst":
-            told = content_of_frame(read_exactly(stream, 4 + HEADER_BYTES))
+            told = content_of_frame(read_exactly(stream, 4 + FRAME_HEADER_BYTES))
     guess = file.bytes * ratio
     if guess * LEAST_TOLD < told < guess * MOST_TOLD:
         return Stratum(told)

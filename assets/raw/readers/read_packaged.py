@@ -24,8 +24,8 @@ import msgspec
 import pyarrow as pa
 
 from assets.raw.raw_records import DatasetState
-from assets.raw.readers.block_stream import BlockStream
 from assets.raw.readers.decompress import (
+    BlockStream,
     BrokenStream,
     FileFault,
     file_head,
@@ -35,14 +35,32 @@ from assets.raw.readers.decompress import (
 from assets.raw.readers.format import Format
 from assets.raw.readers.input_file import InputFile, Slice
 from assets.raw.readers.input_record import InputRecord, has_field
-from assets.raw.readers.packaged.cached_blocks import open_anywhere
-from assets.raw.readers.packaged.packaged_formats import BUILDERS, check_installed
 from assets.raw.readers.read_tables import UNREADABLE, batch_records, no_text_column
 from resources.settings.sources import SourceConfig
 
 if TYPE_CHECKING:
     from datasets import IterableDataset
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import NamedTuple, cast
 
+from assets.raw.places.open_input import fetch_of, open_input
+from assets.raw.places.range_files import Fetch, PlacedFile
+from resources.errors import InputError
+
+BLOCK_BYTES = 4 << 20
+MOST_BLOCKS = 16  # that are held
+Block = Callable[[int], bytes]
+PACKAGE = "datasets"
+EXTRA = "hub-datasets"
+ROWS = 128  # of a table: states lie between tables, and so do the borders of parts
+TABLE_BYTES = 16 << 20
+BOUNDS = {"batch_size": ROWS, "max_batch_bytes": TABLE_BYTES}
+SEQUENCE = ["id", "description", "sequence"]
+GENBANK = ["locus_name", "accession", "version", "definition", "organism", "taxonomy", "keywords"]
+GENBANK += ["sequence", "features", "length", "molecule_type", "secondary_accessions", "contig"]
 PROTOCOL = "tokenmill"
 WRONG_CONTENT = (*UNREADABLE, OSError, RuntimeError, LookupError, EOFError)
 numbers = count()
@@ -261,6 +279,84 @@ def _fault_of_content(file: InputFile, error: Exception, cause: Exception | None
     if isinstance(error, UnicodeDecodeError):
         return FileFault(f"not valid UTF-8: {error.reason}")
     return FileFault(f"{file.format} file cannot be read: {type(error).__name__}: {error}")
+
+
+class Builder(NamedTuple):
+    """A builder of the package, by name, its options, and the packages that it needs."""
+
+    endings: tuple[str, ...]
+    name: str
+    options: Mapping[str, object]
+    packages: tuple[str, ...] = (PACKAGE,)
+
+
+BUILDERS = {
+    "fasta": Builder(
+        (".fa", ".fasta", ".fna", ".ffn", ".faa", ".frn", ".afa"),
+        "fasta",
+        {**BOUNDS, "columns": SEQUENCE},
+    ),
+    "fastq": Builder((".fq", ".fastq"), "fastq", {**BOUNDS, "columns": [*SEQUENCE, "quality"]}),
+    "genbank": Builder((".gb", ".gbk", ".genbank"), "genbank", {**BOUNDS, "columns": GENBANK}),
+    "hdf5": Builder((".h5", ".hdf5"), "hdf5", {"batch_size": ROWS}, (PACKAGE, "h5py")),
+    # Its builder `xml` gives the text of a file too, but opens none: huggingface/datasets#8584.
+    "xml": Builder((".xml",), "text", {"sample_by": "document"}),
+}
+
+
+def check_installed(file_format: str, name: str) -> None:
+    """Raise InputError, which says what to install, if a format cannot be read here."""
+    missing = [package for package in BUILDERS[file_format].packages if not find_spec(package)]
+    if missing:
+        raise InputError(
+            f"{name!r} is read by the package `{' and '.join(missing)}`, which is not installed. "
+            f"Run: pip install 'tokenmill[{EXTRA}]'"
+        )
+
+
+def package_version() -> str:
+    """Return the version of the package, on which rows and states depend; "" without it."""
+    try:
+        return version(PACKAGE)
+    except PackageNotFoundError:
+        return ""
+
+
+def cached_blocks(fetch: Fetch, num_bytes: int) -> Block:
+    """Return the function that fetches a block by its number, unless it is held."""
+
+    @lru_cache(MOST_BLOCKS)
+    def block(number: int) -> bytes:
+        start = number * BLOCK_BYTES
+        return fetch(start, min(start + BLOCK_BYTES, num_bytes))
+
+    return block
+
+
+class CachedBlocks(PlacedFile):
+    """The bytes of a remote file, read by blocks."""
+
+    def __init__(self, block: Block, num_bytes: int) -> None:
+        super().__init__(num_bytes)
+        self._block = block
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Read bytes from where the file is, up to the end of a block."""
+        if self._at >= self._num_bytes or not len(buffer):
+            return 0
+        number, start = divmod(self._at, BLOCK_BYTES)
+        data = memoryview(self._block(number))[start : start + len(buffer)]
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def open_anywhere(file: InputFile) -> Callable[[], BinaryIO]:
+    """Return the function that opens a file which is read at any place, also several times."""
+    if file.content is not None or not file.is_remote:
+        return partial(open_input, file)
+    block = cached_blocks(fetch_of(file), file.bytes)
+    return lambda: cast(BinaryIO, io.BufferedReader(CachedBlocks(block, file.bytes)))
 
 
 FORMATS = tuple(

@@ -1,1 +1,0 @@
-"""Formats without a reader of our own, which the package `datasets` reads."""
