@@ -191,7 +191,7 @@ def _read_plain(file: InputFile, start: int, stop: int = STREAM_END) -> Blocks:
 
 def _decoders(file: InputFile) -> Callable[[], Any]:
     """Return the function that makes a decoder of a member of a file."""
-    window = {zstd.DecompressionParameter.window_log_max: file.zstd_window_log}
+    window: dict[int, int] = {zstd.DecompressionParameter.window_log_max: file.zstd_window_log}
     decoders: dict[str | None, Callable[[], Any]] = {
         "gz": partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP),
         "bz2": bz2.BZ2Decompressor,
