@@ -17,6 +17,7 @@ from assets.deduped.decontamination.evaluation_index_files import (
     index_files,
 )
 from assets.deduped.deduped_records import EVALUATION, EvaluationNumbers
+from assets.raw.readers.formats import foreign_code
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.settings.decontamination import DecontaminationConfig
@@ -46,7 +47,7 @@ def plan_evaluation(corpus: Corpus, partition: str) -> Plan:
     config = corpus.settings.dedup.decontamination
     assert config is not None, "the stage is used with `dedup.decontamination` only"
     files = find_evaluation_files(config, corpus.config.parent, corpus.downloads)
-    digests = [(items.name, file.name, file.digest) for items, file in files]
+    digests = [(items.name, file.name, file.digest, *foreign_code(file)) for items, file in files]
     task = tasks_of(corpus, EVALUATION, partition).task(
         "index",
         (config.indexing(), unidata_version, digests),

@@ -15,7 +15,6 @@ from assets.raw.file_groups import group_files, text_bytes
 from assets.raw.packaged_part_files import (
     chunks_behind,
     has_packaged,
-    named_package,
     parts_so_far,
     resume_behind,
 )
@@ -34,7 +33,7 @@ from assets.raw.places.observed_inputs import (
 from assets.raw.places.patch_files import named_patches, patches_among, read_patches
 from assets.raw.raw_inputs import NO_CAP, RawInputs
 from assets.raw.raw_records import DOCUMENT_COLUMNS, RAW, RawNumbers, RawProvenance
-from assets.raw.readers.formats import format_of, is_cuttable
+from assets.raw.readers.formats import foreign_code, format_of, is_cuttable
 from assets.raw.readers.input_file import InputFile, Slice
 from assets.raw.readers.input_record import LineRun
 from assets.raw.readers.plain_lines import split_run
@@ -165,7 +164,7 @@ def raw_task(corpus: Corpus, config: dict[str, object], inputs: RawInputs) -> Ta
         f"{fingerprint_of(first.name)[:12]}-{cut.index if cut else 0:04d}",
         (
             config,
-            (*made_of, inputs.part_bytes, *named_package(inputs.files)),
+            (*made_of, inputs.part_bytes, *foreign_code(first)),
             *named_patches(inputs.patches),
         ),
         inputs,

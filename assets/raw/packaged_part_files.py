@@ -17,7 +17,7 @@ from assets.raw.raw_records import RawNumbers, Resume
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.formats import format_of
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.read_packaged import package_version, records_of
+from assets.raw.readers.read_packaged import records_of
 from resources.store.records import PartRecord
 from resources.tasks import Task, stream_name
 
@@ -34,11 +34,6 @@ class ChunkBefore(NamedTuple):
 def has_packaged(files: Sequence[InputFile]) -> bool:
     """Return whether the package reads the files of a task, which are all of one kind."""
     return bool(files) and format_of(files[0]).is_packaged
-
-
-def named_package(files: Sequence[InputFile]) -> list[str]:
-    """Return what the package adds to a fingerprint: nothing where it is not used."""
-    return [f"datasets {package_version()}"] if has_packaged(files) else []
 
 
 def parts_so_far(task: Task[RawInputs]) -> list[PartRecord]:

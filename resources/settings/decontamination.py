@@ -34,7 +34,7 @@ class EvaluationSet(InputPlaces):
     where: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
         min_length=1, repr=False, description="files, folders, globs or URLs, as of a source"
     )
-    format: Literal["auto", FileFormat] = Field(
+    format: FileFormat = Field(
         default="auto", description="file format; auto tells it from the file name"
     )
     fields: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(

@@ -24,10 +24,16 @@ from corpus_loader.places.url_secrets import identity, key_of, query_keys, shown
 from resources.settings.faults import KeyPath, dotted
 from resources.settings.fill_in_the_middle import FillInTheMiddle
 from resources.settings.holdout import HoldoutConfig
+from resources.settings.plug_ins import check_plug_in
 
 Scalar = str | int | float | bool
-RecordFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow"]
-FileFormat = Literal[RecordFormat, "txt", "md", "html", "warc", "wet", "tar", "zip"]
+FILE_FORMATS = (
+    *("auto", "jsonl", "json", "csv", "tsv", "parquet", "arrow", "txt", "md", "html"),
+    *("warc", "wet", "tar", "zip"),
+)
+FileFormat = Annotated[
+    str, AfterValidator(lambda name: check_plug_in("readers", name, FILE_FORMATS))
+]
 NonEmpty = Annotated[str, Field(min_length=1)]
 Allowed = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 CONDITION = re.compile(r"\s*(?P<path>[^=!<>\"'\s]+)\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
@@ -152,8 +158,10 @@ class InputPlaces(BaseModel):
         "(redis://host/stream, kafka://brokers/topic); ${NAME} in the URL of a stream or of "
         "http(s) is an environment variable",
     )
-    format: Literal["auto", FileFormat] = Field(
-        default="auto", description="file format; auto: by the file name"
+    format: FileFormat = Field(
+        default="auto",
+        description=f"file format: {', '.join(FILE_FORMATS[1:])}, or one that a package adds; "
+        "auto: by the file name",
     )
     identity_query: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
         default=(),

@@ -1,7 +1,8 @@
-"""Rules and formats that a package adds: examples/plug_ins, installed for the length of a test."""
+"""Readers, rules and formats that a package adds: examples/plug_ins, installed for a test."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from builders import Build, open_corpus, write_corpus, write_jsonl
+from builders import Build, open_corpus, sentence, write_corpus
 
 from resources.engine.ray_driver import code_digest
 from resources.settings import plug_ins
@@ -22,7 +23,12 @@ from resources.settings.pipeline import SettingsError
 from resources.settings.plug_ins import PlugInError
 
 EXAMPLES = Path(__file__).parents[2] / "examples/plug_ins"
+SOURCES = [
+    {"name": "prose", "where": "input/prose/*"},
+    {"name": "notes", "where": "input/fortunes/*", "format": "fortunes"},
+]
 ADDED: dict[str, Any] = {
+    "sources": SOURCES,
     "filters": {"plug_ins": ["shouting"], "rules": {"custom": {"shouting": 0.5}}},
     "shards": {"target_bytes": 2048, "formats": ["megatron", "json_lines"]},
 }
@@ -55,11 +61,22 @@ def forget() -> None:
     code_digest.cache_clear()
 
 
-def test_a_package_adds_a_rule_and_a_format(installed: Path, tmp_path: Path, build: Build) -> None:
-    corpus = open_corpus(write_corpus(tmp_path, **ADDED))
-    write_jsonl(tmp_path / "input/prose/loud.jsonl", [{"text": "BUY NOW"}])
+def corpus_with_plug_ins(folder: Path) -> Any:
+    """Two sources; the files of one are read by the example's reader."""
+    (folder / "input/fortunes").mkdir(parents=True)
+    fortunes = f"BUY NOW\n%\n{sentence(1)}\n{sentence(2)}\n"
+    (folder / "input/fortunes/a.fortunes").write_text(fortunes)
+    return open_corpus(write_corpus(folder, **ADDED))
+
+
+def test_a_package_adds_a_reader_a_rule_and_a_format(
+    installed: Path, tmp_path: Path, build: Build
+) -> None:
+    corpus = corpus_with_plug_ins(tmp_path)
     build(corpus)
-    decisions = pl.read_parquet(tmp_path / "store/filtered/prose/*decisions*.parquet")
+    texts = pl.read_parquet(tmp_path / "store/raw/notes/*documents*.parquet")["text"].to_list()
+    assert texts == ["BUY NOW", f"{sentence(1)}\n{sentence(2)}"]
+    decisions = pl.read_parquet(tmp_path / "store/filtered/notes/*decisions*.parquet")
     rejected = decisions.filter(pl.col("reasons").list.contains("custom.shouting"))
     assert rejected["custom_shouting"].to_list() == [6 / 7]
     (folder,) = (tmp_path / "store/sharded/prose").glob("json_lines-*")
@@ -69,29 +86,32 @@ def test_a_package_adds_a_rule_and_a_format(installed: Path, tmp_path: Path, bui
     assert rows == sum(part.stats.rows_kept for part in parts)
 
 
+def parts_of(corpus: Any) -> dict[tuple[str, str], Any]:
+    """The parts of stages that plug-ins work for."""
+    stages = itertools.product(("raw", "filtered", "sharded"), ("prose", "notes"))
+    return {stage: corpus.store.newest(*stage).parts for stage in stages}
+
+
 def test_other_code_of_a_plug_in_makes_its_stages_again(
     installed: Path, tmp_path: Path, build: Build
 ) -> None:
-    corpus = open_corpus(write_corpus(tmp_path, **ADDED))
+    corpus = corpus_with_plug_ins(tmp_path)
     build(corpus)
-    before = {name: corpus.store.newest(name, "prose") for name in ("raw", "filtered", "sharded")}
-    on_nodes = code_digest()
+    before, on_nodes = parts_of(corpus), code_digest()
     with (installed / "tokenmill_examples/writer.py").open("a") as file:
         file.write("\n# changed\n")
     forget()
     assert code_digest() != on_nodes
     build(corpus)
-    after = {name: corpus.store.newest(name, "prose") for name in before}
-    assert {name for name in before if before[name].parts != after[name].parts} == {
-        "filtered",
-        "sharded",
-    }
+    after = parts_of(corpus)
+    assert {name for name in before if before[name] == after[name]} == {("raw", "prose")}
     assert len([*(tmp_path / "store/sharded/prose").glob("json_lines-*")]) == 2  # a trainer reads
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        ({"sources": SOURCES}, "'fortunes' is not one of the readers here: auto, jsonl"),
         ({"filters": ADDED["filters"]}, "'shouting' is not one of the rules here: none. Correct"),
         ({"shards": ADDED["shards"]}, "'json_lines' is not one of the formats here: parquet, meg"),
     ],

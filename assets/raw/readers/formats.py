@@ -1,9 +1,9 @@
 """The formats that are read: the one place that decides by the format of a file.
 
 To add one, write `read_NAME.py` with a function that yields the records of a file and its `Format`,
-name that in FORMATS, and its name in `FileFormat` (resources/settings/sources.py), so that a source
-may set it as its `format`. For records that are read front to back, a name, endings and the
-function are enough.
+name that in FORMATS, and its name in `FILE_FORMATS` (resources/settings/sources.py), so that a
+source may set it as its `format`. For records that are read front to back, a name, endings and the
+function are enough. Another package names its `Format` as an entry point of `tokenmill.readers`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from assets.raw.readers.read_arrow import ARROW
 from assets.raw.readers.read_json import JSON
 from assets.raw.readers.read_lines import JSONL, TEXT, single_records
 from assets.raw.readers.read_packaged import FORMATS as PACKAGED
+from assets.raw.readers.read_packaged import package_version
 from assets.raw.readers.read_pages import HTML, MARKDOWN
 from assets.raw.readers.read_tables import CSV, PARQUET, TSV
 from assets.raw.readers.read_tar import TAR
 from assets.raw.readers.read_warc import WARC, WET
 from assets.raw.readers.read_zip import zip_of
+from resources.settings.plug_ins import load_plug_in, with_identity
 from resources.settings.sources import SourceConfig
 
 OURS = (JSONL, JSON, CSV, TSV, PARQUET, ARROW, TEXT, MARKDOWN, HTML, WARC, WET, TAR)
@@ -39,8 +41,15 @@ COMPRESSIONS: dict[str, Compression] = {
 
 
 def format_of(file: InputFile) -> Format:
-    """Return the format of a file."""
-    return FORMATS[file.format]
+    """Return the format of a file; PlugInError for one that a package adds, and that is wrong."""
+    return FORMATS.get(file.format) or load_plug_in("readers", file.format, Format)
+
+
+def foreign_code(file: InputFile) -> list[str]:
+    """Return what the code of other packages that reads a file adds to fingerprints."""
+    if file.format not in FORMATS:
+        return [with_identity("readers", file.format)]
+    return [f"datasets {package_version()}"] if FORMATS[file.format].is_packaged else []
 
 
 def read_records(
