@@ -10,13 +10,15 @@ from typing import Any
 
 from msgspec import UNSET
 
-from assets.raw.draft_files import publish_draft, write_draft, write_drafts
 from assets.raw.file_groups import group_files, text_bytes
-from assets.raw.packaged_part_files import (
+from assets.raw.part_files import (
     chunks_behind,
     has_packaged,
     parts_so_far,
+    publish_draft,
     resume_behind,
+    write_draft,
+    write_drafts,
 )
 from assets.raw.places.downloads import remove_copies
 from assets.raw.places.find_inputs import find_inputs

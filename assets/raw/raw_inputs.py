@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from assets.raw.patch import Patch
+from assets.raw.places.patch_files import Patch
 from assets.raw.raw_records import EntryRange
 from assets.raw.readers.input_file import InputFile, Slice
 from resources.settings.sources import Source

@@ -12,8 +12,8 @@ from dataclasses import replace
 import msgspec
 import polars as pl
 
+from assets.raw.places.downloads import fetch_copies
 from assets.raw.places.file_digests import ChangedFileError
-from assets.raw.places.url_copies import fetch_copies
 from assets.raw.raw_inputs import NO_CAP, Cap, RawInputs
 from assets.raw.raw_records import RAW
 from assets.raw.readers.input_file import STREAM_END

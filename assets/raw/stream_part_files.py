@@ -12,17 +12,14 @@ from dataclasses import replace
 import polars as pl
 from msgspec import UNSET
 
-from assets.raw.patch import Patch
 from assets.raw.places.observed_inputs import NO_NEW_ENTRIES, version_of
-from assets.raw.places.patch_files import named_patches, read_patches
-from assets.raw.places.streams.stream_chunks import patch_chunk, rows_of
-from assets.raw.places.streams.stream_ranges import plan_streams
+from assets.raw.places.patch_files import Patch, named_patches, read_patches
+from assets.raw.places.streams.stream_ranges import patch_chunk, plan_streams, rows_of
 from assets.raw.raw_inputs import RawInputs, StreamPart
 from assets.raw.raw_records import RAW, RawProvenance
 from assets.raw.readers.documents import FIELD_FILTER, Chunk, no_quarantine
 from assets.raw.size_cap_files import cap_of
-from assets.raw.taken_down_files import TAKEN_DOWN, obeying, takedown_ids
-from assets.raw.taken_down_patch_files import lost_its_record
+from assets.raw.taken_down_files import TAKEN_DOWN, lost_its_record, obeying, takedown_ids
 from resources.corpus import Corpus
 from resources.settings.sources import Source
 from resources.store.records import PartRecord, fingerprint_of

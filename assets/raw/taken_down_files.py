@@ -4,6 +4,9 @@ A document is meant if its id, its address, its domain or the words of its text 
 enough passages of a text that is meant, alone or within more (`Copies`). A record in
 quarantine is no document, but its bytes may be those of one: it is meant if its place has the id,
 or if its bytes have the text, a passage of it, or the address.
+
+The record of a patch is forgotten likewise, and the patch stays: so the bytes that it replaces,
+which may have the text as well, stay out of the corpus.
 """
 
 from __future__ import annotations
@@ -20,6 +23,13 @@ import numpy as np
 import polars as pl
 from msgspec import UNSET, UnsetType
 
+from assets.raw.places.patch_files import (
+    Patch,
+    PatchFile,
+    patch_paths,
+    read_patch_file,
+    replace_patches,
+)
 from assets.raw.readers.documents import document_id
 from assets.text.addresses import first_address_of, first_host_of, url_parts
 from assets.text.marks import (
@@ -33,11 +43,13 @@ from assets.text.marks import (
     marks_of,
     single,
 )
+from resources.corpus import Corpus
 from resources.settings.tracking import TRACKING_PARAMETERS
 from resources.store.records import fingerprint_of
 from resources.takedowns import URL_FORM, Takedown, UrlForm, read_takedowns
 from resources.urls import domains_above
 
+NO_RECORD = '{"taken_down":true}'  # has no text, so that it is in quarantine
 TAKEN_DOWN = "taken_down"  # why `raw` leaves a document out
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>\\]+")
 
@@ -248,3 +260,35 @@ def takedown_ids(named: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 def obeying(fingerprint: str, takedowns: Sequence[str]) -> str:
     """Return the fingerprint of a task that takedowns name."""
     return fingerprint_of(fingerprint, (*takedowns,)) if takedowns else fingerprint
+
+
+def patches_meant(corpus: Corpus, wanted: Wanted) -> dict[Path, PatchFile]:
+    """Return the files with a patch that is meant, as they are without its record."""
+    found: dict[Path, PatchFile] = {}
+    for path in patch_paths(corpus.store.root):
+        before, source = read_patch_file(path), path.parent.name
+        after = PatchFile(tuple(without_record(each, source, wanted) for each in before.patches))
+        if after != before:
+            found[path] = after
+    return found
+
+
+def without_record(patch: Patch, source: str, wanted: Wanted) -> Patch:
+    """Return a patch, without its record if that is meant."""
+    is_meant = is_place_wanted(source, patch.file, f"row {patch.row}", wanted) or is_raw_wanted(
+        patch.record.encode(), wanted
+    )
+    return msgspec.structs.replace(patch, record=NO_RECORD) if is_meant else patch
+
+
+def forget_patches(corpus: Corpus, wanted: Wanted) -> int:
+    """Remove the records of patches that are meant from the store; return the number of files."""
+    meant = patches_meant(corpus, wanted)
+    for path, after in meant.items():
+        replace_patches(path, after)
+    return len(meant)
+
+
+def lost_its_record(patch: Patch) -> bool:
+    """Return whether a takedown removed the record of a patch."""
+    return patch.record == NO_RECORD

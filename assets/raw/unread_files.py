@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assets.raw.patch import Patch
+from assets.raw.places.patch_files import Patch
 from assets.raw.raw_records import Gap, RawNumbers, RawProvenance
 from resources.store.records import Manifest
 

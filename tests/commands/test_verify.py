@@ -14,8 +14,7 @@ import yaml
 from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 from command_line import start, until
 
-from assets.raw.patch import Patch
-from assets.raw.places.patch_files import add_patches
+from assets.raw.places.patch_files import Patch, add_patches
 from assets.stages import STAGES
 from corpus_loader.seal import sealed, unsealed
 from pipeline_defs.commands.life.faults import find_faults

@@ -13,7 +13,7 @@ from every_stage import build as build_stages
 
 from assets.mixed.asset import plan_mixed
 from assets.mixed.budgets import MixError
-from assets.raw.patch import Patch
+from assets.raw.places.patch_files import Patch
 from assets.stages import used_stages
 from corpus_loader import CorpusLoader, LoaderOptions
 from corpus_loader.places.errors import CorpusError

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assets.raw.patch import Patch, shown_digest
+from assets.raw.places.patch_files import Patch, shown_digest
 from assets.raw.readers import documents
 from assets.raw.readers.documents import (
     DOCUMENT_SCHEMA,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hub_server import Hub, hub_server
 
-from assets.raw.places import hub_client
+from assets.raw.places import hub_files
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.open_input import open_input
 from assets.raw.readers.read_packaged import BUILDERS, Builder
@@ -140,7 +140,7 @@ def test_a_listing_without_end_is_refused(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.add("acme/web", {f"deep/{number}.txt": TEXT for number in range(9)})
-    monkeypatch.setattr(hub_client, "MOST_FILES", 5)
+    monkeypatch.setattr(hub_files, "MOST_FILES", 5)
     hub.page_files = 3
     with pytest.raises(InputError, match=r"over 5 files\. Name a folder"):
         found(tmp_path)

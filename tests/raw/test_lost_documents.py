@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from assets.raw.lost_documents import (
+from assets.raw.shrink_files import (
     describe_causes,
     hash_texts,
     lost_by_cause,

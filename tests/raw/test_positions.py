@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from assets.raw.positions import ENTRY, MEMBER, MEMBER_ROWS, entry_row, position_row, position_text
+from assets.raw.readers.input_record import (
+    ENTRY,
+    MEMBER,
+    MEMBER_ROWS,
+    entry_row,
+    position_row,
+    position_text,
+)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.raw.places import open_input as opening
-from assets.raw.places import request_pace
 from assets.raw.places.open_input import open_arrow, open_input, with_content
 from assets.raw.places.range_files import AHEAD, FIRST_BYTES, WINDOW_BYTES, Fetch, RangeFile
 from assets.raw.readers.input_file import STREAM_END, InputFile
@@ -168,12 +167,12 @@ def test_a_local_file_is_an_ordinary_one(tmp_path: Path) -> None:
 def test_the_pace_of_a_host_is_kept_by_all_threads_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(request_pace.time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(opening.time, "monotonic", lambda: 1000.0)
     with ThreadPoolExecutor(8) as pool:
-        waits = pool.map(lambda _: request_pace.seconds_to_turn("http://a:1/x?sig=1", 4), range(20))
+        waits = pool.map(lambda _: opening.seconds_to_turn("http://a:1/x?sig=1", 4), range(20))
         assert sorted(waits) == [number / 4 for number in range(20)]
-    assert request_pace.seconds_to_turn("http://b:1/x", 4) == 0
-    monkeypatch.setattr(request_pace.time, "monotonic", lambda: 1010.0)
-    assert request_pace.seconds_to_turn("http://a:1/y", 4) == 0
-    monkeypatch.setattr(request_pace.time, "monotonic", lambda: -9000.0)  # restarted
-    assert request_pace.seconds_to_turn("http://a:1/y", 4) == 0
+    assert opening.seconds_to_turn("http://b:1/x", 4) == 0
+    monkeypatch.setattr(opening.time, "monotonic", lambda: 1010.0)
+    assert opening.seconds_to_turn("http://a:1/y", 4) == 0
+    monkeypatch.setattr(opening.time, "monotonic", lambda: -9000.0)  # restarted
+    assert opening.seconds_to_turn("http://a:1/y", 4) == 0

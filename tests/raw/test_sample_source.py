@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from isal import igzip
 
 from assets.raw.places.sampling import sample_source as sampling
-from assets.raw.places.sampling.draw_lines import lines_of
-from assets.raw.places.sampling.drawn_blocks import SourceSample, by_stratum
+from assets.raw.places.sampling.drawn_blocks import SourceSample, by_stratum, lines_of
 from assets.raw.places.sampling.sample_source import sample_source
 from assets.raw.readers.file_content import content_of_frame, end_of_blocks
 from assets.raw.readers.input_file import InputFile

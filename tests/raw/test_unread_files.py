@@ -16,8 +16,7 @@ from input_files import jsonl, zst
 
 from assets.raw.asset import STAGE as RAW
 from assets.raw.asset import warn_of_unread
-from assets.raw.patch import Patch, shown_digest
-from assets.raw.places.patch_files import add_patches
+from assets.raw.places.patch_files import Patch, add_patches, shown_digest
 from pipeline_defs.commands.main import main
 
 SENTENCE = "9 of 10 files that `where` matches are not read: input/mixed/f0.pdf (no reader for its"

@@ -19,9 +19,9 @@ import pytest
 from answering_site import Site, answering_site
 from builders import Build, hashes, open_corpus, sentence, write_corpus
 
+from assets.raw.places.downloads import fetch_copies
 from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.url_copies import fetch_copies
 from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.repair import repair
 from resources.materialize import materialization

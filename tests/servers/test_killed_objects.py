@@ -17,7 +17,7 @@ from many_runs import begin_raw, exit_codes
 from rados_gateway import Gateway
 
 from assets.raw.places.patch_files import read_patches
-from assets.raw.taken_down_patch_files import NO_RECORD
+from assets.raw.taken_down_files import NO_RECORD
 from corpus_loader.places.objects import Objects
 from pipeline_defs.commands.main import main
 from pipeline_defs.load_corpus import load_corpus

@@ -9,6 +9,8 @@ stored beside it with the size and digests of the file that they belong to: as l
 confirms them, planning needs no copy.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import re
@@ -21,7 +23,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from assets.raw.places.file_digests import FileDigest, digest_file
+from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, FileDigest, digest_file
+from assets.raw.readers.input_file import InputFile
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.http_client import (
     NOT_MODIFIED,
@@ -36,6 +39,8 @@ from corpus_loader.places.http_client import (
 )
 from corpus_loader.places.transports import RETRY_VARIABLE, Interrupted, pause, retry_seconds
 from corpus_loader.places.url_secrets import authorization, is_torn, shown, split_url
+from resources.errors import InputError
+from resources.settings.sources import SourceConfig, identity_of, is_web_url
 from resources.store.disk import sync_folder
 from resources.store.records import fingerprint_of
 
@@ -332,3 +337,27 @@ def _write(target: Path, blocks: Iterator[bytes]) -> FileDigest:
         raise
     sync_folder(target.parent)
     return content
+
+
+def fetch_copies(source: SourceConfig, files: Iterable[InputFile], downloads: Path) -> None:
+    """Download files of URLs whose copy is gone or damaged; other files need none.
+
+    Raises InputError if one cannot be downloaded, and ChangedFileError if it is not the one that
+    was planned with: the next planning sees the new one.
+    """
+    keys = source.identity_query
+    urls = {identity_of(url, keys): url for url in source.where if is_web_url(url)}
+    for file in files:
+        planned = FileDigest(file.bytes, file.digest, file.blocks)
+        url = urls.get(file.name, file.name)  # a file of a crawl is in a list, and not in `where`
+        if file.is_remote or not is_web_url(url) or has_content(file.path, planned):
+            continue
+        try:
+            _, now = download(url, file.name, downloads, source.max_download_bytes)
+        except DownloadError as error:
+            raise InputError(f"source {source.name!r}: {error}", keys) from error
+        if now != planned:
+            raise ChangedFileError(
+                f"{file.name} has changed {SINCE}: {planned.bytes:,} bytes with digest "
+                f"{planned.digest} then, {now.bytes:,} bytes with digest {now.digest} now. {AGAIN}"
+            )

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from assets.raw.places.cache_files import read_cache, write_cache
+from assets.raw.places.downloads import fetch_copies
 from assets.raw.places.file_digests import THREADS, ChangedFileError, check_unchanged
-from assets.raw.places.observed_inputs import INPUT_FILES
-from assets.raw.places.url_copies import fetch_copies
+from assets.raw.places.observed_inputs import INPUT_FILES, read_cache, write_cache
 from assets.raw.readers.formats import find_borders, format_of
 from assets.raw.readers.input_file import Border, InputFile
 from assets.raw.readers.read_tables import SEPARATORS

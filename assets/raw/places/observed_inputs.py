@@ -9,13 +9,15 @@ materialized.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
+import xxhash
 
-from assets.raw.places.cache_files import read_cache, write_cache
 from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
 from assets.raw.places.find_inputs import find_inputs
 from resources.corpus import Corpus
@@ -24,6 +26,8 @@ from resources.run_reports import report_path
 from resources.settings.sources import web_places
 from resources.store.records import fingerprint_of
 
+CHECKSUM_BYTES = 16
+Content = TypeVar("Content")
 INPUT_FILES = "input_files"  # the asset
 NOT_FOUND = "not found"
 REMOTE = ("http://", "https://")
@@ -120,3 +124,23 @@ class KnownFiles:
         if self.seen == self.before:
             return
         write_cache(self.path, self.seen)
+
+
+def write_cache(path: Path, content: object) -> None:
+    """Write what is known, with a checksum."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    encoded = msgspec.msgpack.encode(content)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(xxhash.xxh3_128_digest(encoded) + encoded)
+    temporary.replace(path)
+
+
+def read_cache(path: Path, kind: type[Content]) -> Content | None:
+    """Read what is known; None if it is missing, damaged or of another version."""
+    try:
+        content = memoryview(path.read_bytes())
+        if content[:CHECKSUM_BYTES] != xxhash.xxh3_128_digest(content[CHECKSUM_BYTES:]):
+            return None
+        return msgspec.msgpack.decode(content[CHECKSUM_BYTES:], type=kind)
+    except (OSError, msgspec.MsgspecError):
+        return None

@@ -2,25 +2,35 @@
 
 A remote file is read by ranges, with no copy on disk. Each answer proves that it is of the version
 that was planned with, else ChangedFileError; each request is repeated for the time of
-TOKENMILL_RETRY_SECONDS. A kind of place is a function that returns the `Fetch` of a file.
+TOKENMILL_RETRY_SECONDS. The pace of a source is kept by all processes of this machine: a file per
+host, under DAGSTER_HOME, has the time of the next request. A kind of place is a function that
+returns the `Fetch` of a file.
 """
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from assets.raw.places.hub_client import endpoint
+from assets.raw.places.hub_files import endpoint
 from assets.raw.places.range_files import Fetch, RangeFile, Window, begin
-from assets.raw.places.request_pace import paced
 from assets.raw.readers.input_file import STREAM_END, InputFile
 from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.url_secrets import split_url
+from resources.dagster_home import dagster_home
 from resources.settings.sources import is_hub_url
+from resources.store.disk import make_folder
+from resources.store.records import fingerprint_of
 
+FOLDER = "tokenmill_hosts"
+MOST_WAIT_SECONDS = 3600.0  # a time further off is of before a restart, when the clock began
 BUFFER_BYTES = 1 << 16
 SMALL_BYTES = 4 << 20  # of a file that is fetched whole: by ranges it would be three requests
 IN_FLIGHT = 16  # small files that are asked for while one is read
@@ -105,3 +115,30 @@ def fetch_at_once(file: InputFile) -> Fetch:
             return fetch_of_hadoop_file(file)
         case scheme:
             raise CorpusError(f"{file.name}: {scheme}:// is not read by ranges. Copy the file.")
+
+
+def paced(fetch: Fetch, url: str, per_second: float) -> Fetch:
+    """Return a `Fetch` that sends at most so many requests a second to the host of a URL."""
+
+    def fetch_in_turn(start: int, stop: int) -> bytes:
+        time.sleep(seconds_to_turn(url, per_second))
+        return fetch(start, stop)
+
+    return fetch_in_turn
+
+
+def seconds_to_turn(url: str, per_second: float) -> float:
+    """Take the next turn of the host of a URL, and return the seconds until it."""
+    parts = split_url(url)
+    path = dagster_home() / FOLDER / fingerprint_of(parts.scheme, parts.host)
+    make_folder(path.parent)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        now, told = time.monotonic(), os.pread(descriptor, 32, 0)
+        turn = float(told) if told else now
+        turn = now if turn - now > MOST_WAIT_SECONDS else max(turn, now)
+        os.pwrite(descriptor, f"{turn + 1 / per_second:032.6f}".encode(), 0)
+    finally:
+        os.close(descriptor)
+    return turn - now

@@ -1,4 +1,8 @@
-"""Patches of a source in the store, in files that are added, and changed by takedowns alone.
+"""Patches of records in quarantine, in files of the store that only takedowns change.
+
+A patch is the text that takes the place of a record that is no document. It belongs to the bytes
+that quarantine shows of the record: it never meets another record that has come to the same place,
+and follows its own to another place in the file.
 
 <store>/_patches/<source>/00000001.json is part of the corpus, as the ledger is: a build from
 nothing with the same patches gives the same bytes.
@@ -10,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
+import xxhash
 
-from assets.raw.patch import Patch
 from assets.raw.readers.input_file import InputFile, Slice
 from corpus_loader.seal import sealed, unsealed
 from resources.corpus import Corpus
@@ -21,6 +25,8 @@ from resources.store.records import to_line
 from resources.store.scratch import place_of
 from resources.store.store import StoreError
 
+RAW_LIMIT_BYTES = 65536  # that quarantine shows of a record
+PatchKey = tuple[str, int, str]
 FOLDER = "_patches"
 
 
@@ -112,3 +118,30 @@ def may_hold(cut: Slice | None, files: dict[str, InputFile], patch: Patch) -> bo
 def named_patches(patches: Sequence[Patch]) -> list[Sequence[Patch]]:
     """Return what patches add to a fingerprint: nothing where there are none."""
     return [patches] if patches else []
+
+
+class Patch(msgspec.Struct, frozen=True, array_like=True):
+    """The JSON text of a record, by the file and row of the one that it replaces.
+
+    `replaced` is the xxh3_128 of the bytes that quarantine shows of that one.
+    """
+
+    file: str
+    row: int
+    replaced: str
+    record: str
+
+    @property
+    def key(self) -> PatchKey:
+        """The record that it replaces."""
+        return self.file, self.row, self.replaced
+
+    @property
+    def name(self) -> str:
+        """Name of the patch in the counts of those that were used."""
+        return f"{self.file} {self.row} {self.replaced}"
+
+
+def shown_digest(raw: bytes) -> str:
+    """Return the digest of a record, of the bytes that quarantine shows."""
+    return xxhash.xxh3_128_hexdigest(raw[:RAW_LIMIT_BYTES])

@@ -5,6 +5,10 @@
 A declaration is believed unless the bytes speak against it: they are valid UTF-8 beyond chance,
 or more than half of what is not ASCII is malformed. Browsers would show such a page broken, and
 leave it to the reader to choose another encoding; a corpus has nobody who could.
+
+Labels mean what the WHATWG's table says, and not the standards that they name: iso-8859-1 is
+windows-1252, gb2312 is GB18030. Decoders are Python's where they agree, with the differences here.
+Price: 194 of Big5's 18,594 characters, nearly all of them of Hong Kong, and one of EUC-JP differ.
 """
 
 from __future__ import annotations

@@ -18,8 +18,7 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
-from assets.raw.patch import RAW_LIMIT_BYTES, Patch, shown_digest
-from assets.raw.positions import position_row, position_text
+from assets.raw.places.patch_files import RAW_LIMIT_BYTES, Patch, shown_digest
 from assets.raw.readers.decompress import FileFault
 from assets.raw.readers.input_record import (
     InputRecord,
@@ -29,6 +28,8 @@ from assets.raw.readers.input_record import (
     encode_error,
     matches_filter,
     parse_record,
+    position_row,
+    position_text,
 )
 from assets.raw.readers.next_steps import next_step
 from assets.text.table_rows import count_bytes

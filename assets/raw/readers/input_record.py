@@ -5,6 +5,8 @@ That checks every byte of it (UTF-8, escapes, number ranges) but writes 1.10 as 
 original spelling (msgspec.Raw) was slower and let invalid UTF-8 through.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import re
@@ -18,6 +20,12 @@ import numpy as np
 
 from resources.settings.sources import Scalar, SourceConfig
 
+ENTRY = "entry"
+MEMBER = "member and row"  # unit of rows that count members in steps of MEMBER_ROWS
+MEMBER_ROWS = 10**12  # JSON lines count bytes, of which a member has far less
+MEMBER_PLACE = re.compile(r"member (\d+), row (\d+)")
+NUMBER_BITS = 21
+ROW_BITS = 63
 DECODE_OBJECT = msgspec.json.Decoder(dict[str, object]).decode
 ENCODE = msgspec.json.Encoder(enc_hook=str).encode
 MAX_DEPTH = 200  # a limit of its own: what fits on the interpreter's stack depends on the caller
@@ -263,3 +271,32 @@ def encode_error(error: UnicodeEncodeError) -> str:
 def as_json(fields: Mapping[str, object] | None) -> bytes:
     """Encode fields of any type as ASCII JSON text."""
     return json.dumps(fields, default=str).encode()
+
+
+def entry_row(entry_id: str) -> int | None:
+    """Return the row of an entry of Redis; None if its id is beyond what a row holds."""
+    milliseconds, _, number = entry_id.partition("-")
+    row = int(milliseconds) << NUMBER_BITS | int(number)
+    return row if int(number) >> NUMBER_BITS == 0 and row >> ROW_BITS == 0 else None
+
+
+def position_text(unit: str, row: int) -> str:
+    """Return the position of a record: "byte 512", "member 2, row 7", "entry 1700000000000-0"."""
+    if unit == MEMBER:
+        return f"member {row // MEMBER_ROWS}, row {row % MEMBER_ROWS}"
+    if unit != ENTRY:
+        return f"{unit} {row}"
+    if row < 0:
+        return f"{unit} of no row"
+    return f"{unit} {row >> NUMBER_BITS}-{row & (1 << NUMBER_BITS) - 1}"
+
+
+def position_row(position: str) -> int | None:
+    """Return the row of a position; None if it has none."""
+    if match := MEMBER_PLACE.fullmatch(position):
+        return int(match[1]) * MEMBER_ROWS + int(match[2])
+    unit, _, place = position.partition(" ")
+    try:
+        return entry_row(place) if unit == ENTRY else int(place)
+    except ValueError:
+        return None

@@ -1,4 +1,15 @@
-"""Arrow IPC files (Feather 2) and streams."""
+"""Arrow IPC files (Feather 2) and streams, whose messages are checked before Arrow decodes them.
+
+    prefix FFFFFFFF, length | metadata (a flatbuffer Message) | body
+    ... | footer (a flatbuffer) | its length, 4 bytes | ARROW1
+
+A file is a stream between two marks, so that both are read alike and a cut one up to the cut. Of
+the metadata only the kind, the rows and the places of buffers are read here: a compressed buffer
+begins with its size, and Arrow would allocate what it claims.
+
+Polars writes no schema message behind the mark of a file. Such a file is not read as a stream; its
+footer says where the messages begin.
+"""
 
 from __future__ import annotations
 

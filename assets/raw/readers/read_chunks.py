@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from assets.raw.patch import Patch
+from assets.raw.places.patch_files import Patch
 from assets.raw.readers.decompress import file_head, raise_unless_of_content
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.file_content import packed_as

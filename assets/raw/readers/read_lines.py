@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain, takewhile
 from typing import NamedTuple
 
-from assets.raw.patch import RAW_LIMIT_BYTES
+from assets.raw.places.patch_files import RAW_LIMIT_BYTES
 from assets.raw.readers.borders import KernelRecords, Lines, text_borders
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.format import Format

@@ -7,6 +7,10 @@ commit, requests are repeated as for any other format, and the token is sent to 
 error of a builder is one of the content, and not of a 503 in between.
 
 Price: a state counts rows. Whoever goes on from one reads the file again up to there.
+
+Left out of what the package knows: images, audio, PDF and structures, which have no text; Lance,
+which it reads at the branch `main` only, whatever commit is asked for; logs of Inspect, CoNLL and
+Harbor, which it reads as Python rows or lists of words; scripts and pickles, which would run code.
 """
 
 from __future__ import annotations

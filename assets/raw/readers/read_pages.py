@@ -2,6 +2,13 @@
 
 The front matter of Markdown (YAML between two lines `---`) goes to the other fields, bounded in
 bytes and in what its aliases expand to. What is no such mapping stays in the text.
+
+The main text of HTML comes from a child process with limits of CPU time and memory: a page that
+hangs its parser, or makes it explode, costs the child and not the run. A thread has one child for
+all of its pages, since starting it takes 0.1 s. A page is to blame for what happens again and is no
+one else's doing: the child is over a limit, or the page alone crashes two fresh children while
+another page passes. Any other end, such as a SIGKILL for want of memory, is tried again, and then
+ends the part: nothing is published for it.
 """
 
 from __future__ import annotations
@@ -23,7 +30,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from assets.raw.patch import RAW_LIMIT_BYTES
+from assets.raw.places.patch_files import RAW_LIMIT_BYTES
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.format import Format
 from assets.raw.readers.html_child import NO_MEMORY

@@ -7,6 +7,10 @@ behind the first is no ending of the format: 22.05.txt is a text. The text is th
 .md or .html, or else the text field of the object. A field that two members have stays twice: that
 of the object is renamed `name_2` then. Members of other kinds are counted and left out, and named
 unless they stand beside a sample of their key.
+
+Members are found by own code, as the tarfile module stops at the first damaged header and holds
+extended headers of any size. Here a damaged header costs the bytes up to the next one (POSIX.1-2017
+pax, ustar, GNU).
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal, NamedTuple
 
-from assets.raw.patch import RAW_LIMIT_BYTES
+from assets.raw.places.patch_files import RAW_LIMIT_BYTES
 from assets.raw.readers.archive_names import (
     OTHER_MEMBER,
     name_error,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from assets.raw.patch import RAW_LIMIT_BYTES
+from assets.raw.places.patch_files import RAW_LIMIT_BYTES
 from assets.raw.readers.archive_names import (
     OTHER_CONTENT_TYPE,
     OTHER_STATUS,

@@ -17,12 +17,10 @@ import polars as pl
 from cyclopts import Parameter
 from rich.console import Console
 
-from assets.raw.patch import Patch, shown_digest
-from assets.raw.places.patch_files import add_patches, read_patches
-from assets.raw.positions import position_row
+from assets.raw.places.patch_files import Patch, add_patches, read_patches, shown_digest
 from assets.raw.raw_records import RAW
-from assets.raw.taken_down_files import wanted_by
-from assets.raw.taken_down_patch_files import without_record
+from assets.raw.readers.input_record import position_row
+from assets.raw.taken_down_files import wanted_by, without_record
 from pipeline_defs.commands.life.quarantined import OnlyFile, SourceName, read_quarantine
 from pipeline_defs.commands.terminal.output import ONE_LINE
 from pipeline_defs.load_corpus import load_corpus

@@ -19,8 +19,7 @@ from cyclopts import App, Group, Parameter
 from msgspec import UNSET
 
 from assets.raw.raw_records import RAW
-from assets.raw.taken_down_files import wanted_by
-from assets.raw.taken_down_patch_files import forget_patches
+from assets.raw.taken_down_files import forget_patches, wanted_by
 from assets.text.marks import MARK_BYTES
 from pipeline_defs.commands.life.takedown_find import FoundDocuments, find
 from pipeline_defs.commands.life.takedown_notices import Notice, keys_of, notices_in, read_text

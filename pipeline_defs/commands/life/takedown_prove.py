@@ -16,8 +16,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from assets.raw.raw_records import RAW
-from assets.raw.taken_down_files import Wanted, wanted_by
-from assets.raw.taken_down_patch_files import forget_patches, patches_meant
+from assets.raw.taken_down_files import Wanted, forget_patches, patches_meant, wanted_by
 from assets.sharded.drawn_files import MIXED, places_of
 from assets.stages import STAGES
 from pipeline_defs.commands.life.raw_search import hits_in, on_all_cores, raw_parts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from assets.raw.places.streams.logs import Entry, LogStatus, StreamError
-from assets.raw.positions import ENTRY, entry_row
+from assets.raw.readers.input_record import ENTRY, entry_row
 from resources.errors import InputError
 from resources.settings.sources import DATABASE
 

@@ -1,4 +1,4 @@
-"""Plan streams: which entries are new, in ranges of about `part_bytes`.
+"""Plan streams in ranges of about `part_bytes` of new entries, and read such a range.
 
 Known ranges come from the newest manifest and stay as they are: the server is asked for what is
 behind them. The new entries are read once to find where they are cut, as their sizes are not known
@@ -7,21 +7,42 @@ before; the cuts depend on the entries alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import msgspec
+import polars as pl
 
 from assets.raw.places.downloads import filled, variables_of
+from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError
+from assets.raw.places.patch_files import Patch
 from assets.raw.places.streams.kafka_topic import topic_logs
-from assets.raw.places.streams.logs import OPEN, Entry, Log, LogStatus, StreamError
+from assets.raw.places.streams.logs import (
+    OPEN,
+    Entry,
+    Log,
+    LogStatus,
+    LostEntriesError,
+    StreamError,
+)
 from assets.raw.places.streams.redis_stream import RedisStream
-from assets.raw.raw_inputs import Cap
+from assets.raw.raw_inputs import Cap, StreamPart
 from assets.raw.raw_records import EntryRange, Gap, StreamState
+from assets.raw.readers.documents import Chunk, DocumentBuilder
+from assets.raw.readers.input_record import (
+    InputRecord,
+    as_json,
+    entry_row,
+    parse_record,
+    position_row,
+)
 from corpus_loader.places.errors import CorpusError
 from resources.errors import InputError
-from resources.settings.sources import Source, identity_of
+from resources.settings.sources import Source, SourceConfig, identity_of
 
+JSON_FIELDS = (b"json", b"data")  # a record as JSON, if an entry has nothing else
+TOO_HIGH = "the id is beyond what a position holds (2^21 entries in a millisecond, the year 2109)"
 ALL = 2**63
 
 
@@ -159,3 +180,115 @@ def joined(before: EntryRange, behind: EntryRange) -> EntryRange:
         count=before.count + behind.count,
         bytes=before.bytes + behind.bytes,
     )
+
+
+def read_range(part: StreamPart, source: Source, patches: Sequence[Patch]) -> Iterator[Chunk]:
+    """Read a range as one chunk.
+
+    Raises LostEntriesError if entries of a known range are gone, and ChangedFileError if those of a
+    new one are: the next planning goes by what is there.
+    """
+    log, entries = log_of(part, source), part.entries
+    builder = DocumentBuilder(patches=patches)
+    builder.start_file(source, part.name, log.unit)
+    count = 0
+    for entry in log.read(entries.first, entries.last):
+        builder.add(entry_record(entry, source))
+        count += 1
+    if count != entries.count:
+        fact = (
+            f"of the {entries.count:,} entries {entries.first} to {entries.last} of {part.name}, "
+            f"{count:,} are there"
+        )
+        if not part.is_known:
+            raise ChangedFileError(f"{fact} {SINCE}. {AGAIN}")
+        raise LostEntriesError(
+            f"{fact}: they were published, and the server has removed entries since, so their part "
+            "cannot be made again. Bring its files back from a copy of the store. If options of "
+            "the source have changed, undo that, or set them for a new source beside this one."
+        )
+    yield builder.take()
+
+
+def patch_chunk(chunk: Chunk, source: Source, patches: Sequence[Patch]) -> Chunk:
+    """Return a range that was read before, as reading it again with patches would give it.
+
+    The server may have trimmed its entries by now.
+    """
+    if chunk.quarantine.is_empty():
+        return chunk
+    builder = DocumentBuilder(patches=patches)
+    for file, position, error, raw in chunk.quarantine.select(
+        "file", "position", "error", "raw"
+    ).iter_rows():
+        builder.start_file(source, file, position.partition(" ")[0])
+        row = position_row(position)
+        builder.add(InputRecord(-1 if row is None else row, None, raw, error))
+    again = builder.take()
+    documents = pl.concat([chunk.documents, again.documents])
+    return replace(
+        chunk,
+        documents=documents.sort(pl.col("origin").struct.field("row")).rechunk(),
+        quarantine=again.quarantine,
+        skipped_by_filter=chunk.skipped_by_filter + again.skipped_by_filter,
+    )
+
+
+def rows_of(entries: EntryRange) -> tuple[int, int]:
+    """Return the rows of the first and last entry of a range."""
+    first, last = (
+        entry_row(each) if "-" in each else int(each) for each in (entries.first, entries.last)
+    )
+    return first or 0, 2**63 if last is None else last
+
+
+def log_of(part: StreamPart, source: Source) -> Log:
+    """Return the log that a part is read from."""
+    for place in source.where:
+        name = identity_of(place, source.identity_query)
+        if part.name == name or part.name.startswith(f"{name}/"):
+            for log in logs_at(place, name):
+                if log.name == part.name:
+                    return log
+    raise LostEntriesError(f"{part.name} is not in `where` of source {source.name!r}")
+
+
+class StreamEntry(Protocol):
+    """An entry of a stream: its position, None if there is none for it, and its fields."""
+
+    @property
+    def row(self) -> int | None:
+        """Position of the entry."""
+
+    @property
+    def fields(self) -> Mapping[bytes, bytes]:
+        """Fields as the server has them."""
+
+
+def entry_record(entry: StreamEntry, source: SourceConfig) -> InputRecord:
+    """Return the record of an entry: the JSON in one of its fields, or else all of them."""
+    fields = {text(name): text(value) for name, value in entry.fields.items()}
+    if entry.row is None:
+        return InputRecord(-1, None, as_json(fields), TOO_HIGH)
+    name = json_field(entry.fields, source)
+    if name is None:
+        return InputRecord(entry.row, fields)
+    if name not in entry.fields:
+        names = ", ".join(list(fields)[:20]) or "none"
+        error = f"stream field `{source.stream_field}` is missing (fields: {names})"
+        return InputRecord(entry.row, None, as_json(fields), error)
+    return parse_record(entry.row, entry.fields[name])
+
+
+def json_field(fields: Mapping[bytes, bytes], source: SourceConfig) -> bytes | None:
+    """Return the field that holds the record; None if the fields are the record."""
+    if source.stream_field is not None:
+        return source.stream_field.encode()
+    [name, *others] = fields or [b""]
+    is_record = not others and name in JSON_FIELDS and name != source.text_field.encode()
+    return name if is_record else None
+
+
+def text(value: bytes) -> str:
+    """Decode a text; a byte that is not UTF-8 is found, and named, when the record is checked."""
+    return value.decode("utf-8", "surrogateescape")
