@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--show", action="append", default=[], metavar="RULE")
     options = parser.parse_args()
     documents = choose(options.folder, options.documents, normalized=options.normalized)
-    our_decisions(documents.head(200), options.recipe)  # compiles, and loads spaCy
+    our_decisions(documents.head(200), options.recipe)  # compiles
     start = time.process_time()
     kept, decisions = our_decisions(documents, options.recipe)
     our_seconds = time.process_time() - start

@@ -52,9 +52,9 @@ DOLMA_LIMITS = (
         ">",
         0.3,
     ),
-    ("gopher_repetition.duplicate_lines", "fraction_of_duplicate_lines", ">", 0.3),
+    ("gopher_repetition.repeated_lines", "fraction_of_duplicate_lines", ">", 0.3),
     (
-        "gopher_repetition.duplicate_line_text",
+        "gopher_repetition.repeated_line_text",
         "fraction_of_characters_in_duplicate_lines",
         ">",
         0.3,
@@ -81,10 +81,10 @@ DOLMA_LIMITS = (
     ("pii.too_many_spans", "doc_count", ">", 5),
 )
 DCLM_REPETITION = (
-    ("duplicate_lines", "line", 0.3, False),
-    ("duplicate_paragraphs", "paragraph", 0.3, False),
-    ("duplicate_line_text", "line", 0.2, True),
-    ("duplicate_paragraph_text", "paragraph", 0.2, True),
+    ("repeated_lines", "line", 0.3, False),
+    ("repeated_paragraphs", "paragraph", 0.3, False),
+    ("repeated_line_text", "line", 0.2, True),
+    ("repeated_paragraph_text", "paragraph", 0.2, True),
     *(
         (f"top_{n}_gram", n, limit, True)
         for n, limit in zip((2, 3, 4), (0.2, 0.18, 0.16), strict=True)

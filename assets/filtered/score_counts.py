@@ -12,7 +12,7 @@ from assets.filtered.classifier.classifier import score_fasttext, score_quality
 from assets.filtered.classifier.percentiles import percentiles
 from assets.filtered.code_score import score_code
 from assets.filtered.code_signals import count_code
-from assets.filtered.counting import datatrove_scores, dclm_scores, dolma_scores
+from assets.filtered.counting import datatrove_scores
 from assets.filtered.filter_data import FilterData
 from assets.filtered.language.detect_language import paragraph_language_share
 from assets.filtered.language.families import is_other_language
@@ -43,7 +43,7 @@ def provide(
     wanted = set(wanted)
     if wanted & _EDITED:  # what no correction changed is not counted twice
         wanted |= set(EDITED)
-    after_lines = _EDITED | _PII | _DATATROVE_EDITED | dclm_scores.EDITED_COUNTS | _LENGTH
+    after_lines = _EDITED | _PII | _DATATROVE_EDITED | _LENGTH
     if wanted & after_lines and has_line_edits(config.lines):
         wanted |= {"line_text"}
     known = set(documents.columns)
@@ -113,23 +113,12 @@ def _edited_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData)
 
 
 def _datatrove_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
-    return datatrove_scores.count_as_datatrove(documents["text"], config.rules)
+    return datatrove_scores.count_as_datatrove(documents["text"], documents["lang"], config.rules)
 
 
 def _datatrove_edited(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
-    return datatrove_scores.count_as_datatrove(line_text(documents), config.rules, edited=True)
-
-
-def _dclm_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
-    return dclm_scores.count_as_dclm(documents["text"], config.rules)
-
-
-def _dclm_edited(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
-    return dclm_scores.count_edited_as_dclm(line_text(documents))
-
-
-def _dolma_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
-    return dolma_scores.count_as_dolma(documents["text"], config.rules)
+    texts, langs = line_text(documents), documents["lang"]
+    return datatrove_scores.count_as_datatrove(texts, langs, config.rules, edited=True)
 
 
 def _lists(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
@@ -255,9 +244,6 @@ PROVIDERS: tuple[tuple[set[str], Provide], ...] = (
     (_EDITED, _edited_counts),
     (_DATATROVE, _datatrove_counts),
     (_DATATROVE_EDITED, _datatrove_edited),
-    (dclm_scores.COUNTS, _dclm_counts),
-    (dclm_scores.EDITED_COUNTS, _dclm_edited),
-    (dolma_scores.COUNTS, _dolma_counts),
     (_LISTS, _lists),
     (_PAGES, _pages),
     (_CODE, _code),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from assets.filtered.counting import datatrove_scores, dclm_scores, dolma_scores
+from assets.filtered.counting import datatrove_scores
 from assets.filtered.pages.page_scores import PAGE_SCORES
 from assets.filtered.rules.rules import rules_for
 from resources.settings.filtering.rules import CountedRules, RulesConfig
@@ -119,8 +119,6 @@ SCORES: dict[str, pl.Expr] = {
 # Scores that a program counts differently, by the `counting` of a group of rules.
 COUNTINGS: dict[str, dict[str, pl.Expr]] = {
     "datatrove": datatrove_scores.SCORES,
-    "dclm": dclm_scores.SCORES,
-    "dolma": dolma_scores.SCORES,
 }
 NAMES = ("license", "lang", "detected_lang")  # scores that are names, not numbers
 

@@ -18,6 +18,10 @@ SHOWN = 200  # characters of a wrong value
 REMOVED_KEYS: dict[KeyPath, str] = {
     ("words", "obfuscation"): "disguised words (sh1t, f*ck) are no longer detected",
     ("tokenizer", "trainer"): "`tokenizers` trains every tokenizer",
+    **{
+        (group, "tokenizer"): "one rule cuts the words of all languages"
+        for group in ("gopher_quality", "gopher_repetition", "c4", "fineweb")
+    },
 }
 # Keys of earlier versions by their whole key path, with the new name.
 RENAMED_KEYS: dict[KeyPath, str] = {("quality",): "classifier"}

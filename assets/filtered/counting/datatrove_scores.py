@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import numpy as np
 import polars as pl
 
-from assets.filtered.counting.token_table import token_table
 from assets.text.buffers import text_buffers
 from assets.text.table_rows import table_of
-from resources.settings.filtering.rules import CountedRules, GopherQualityRules, RulesConfig
-
-BLOCK_BYTES = 1 << 20
+from resources.settings.filtering.rules import GopherQualityRules, RulesConfig
 
 
 def _per(count: str, total: str) -> pl.Expr:
@@ -55,58 +50,45 @@ COUNTS = _ROOTS - EDITED_COUNTS
 
 
 def count_as_datatrove(
-    texts: pl.Series, rules: RulesConfig, *, edited: bool = False
+    texts: pl.Series, langs: pl.Series, rules: RulesConfig, *, edited: bool = False
 ) -> pl.DataFrame:
-    """Return the Int64 columns of COUNTS, or with `edited` EDITED_COUNTS; one row per text."""
+    """Return the Int64 columns of COUNTS, or with `edited` EDITED_COUNTS; one row per text.
+
+    `langs`: the languages of the texts, null where unknown.
+    """
     from assets.filtered.counting.kernels.datatrove_lines import LineKind
     from assets.filtered.counting.kernels.datatrove_texts import Tables, count_texts
-    from assets.filtered.counting.kernels.datatrove_words import TokenCount
+    from assets.filtered.counting.kernels.datatrove_words import (
+        HYPHENATED,
+        TokenCount,
+        token_classes,
+    )
     from assets.filtered.kernels.ngrams import NGRAM_COUNTS
+    from assets.filtered.kernels.text_scores import blocks
     from assets.filtered.kernels.text_words import character_classes
 
-    names = [*_names(TokenCount), *_names(LineKind), "ellipses", *NGRAM_COUNTS]
+    names = [count.name.lower() for count in (*TokenCount, *LineKind)]
+    names += ["ellipses", *NGRAM_COUNTS]
     counts = np.zeros((len(texts), len(names)), np.int64)
     data, starts = text_buffers(texts.rechunk())
-    kinds = character_classes()
-    table, stop_words = token_table(_language(rules)), _stop_words(rules)
     repetition = rules.gopher_repetition
     has_ngrams = not edited and repetition is not None and repetition.counting == "datatrove"
-    for rows in _blocks(starts):
+    stop_words = _stop_words((rules.gopher_quality or GopherQualityRules()).stop_words)
+    tables = Tables(character_classes(), token_classes(), stop_words, has_ngrams)
+    code = langs.str.to_lowercase().str.extract(r"^([^-_]+)")
+    keeps_hyphens = code.is_in(HYPHENATED).fill_null(False).cast(pl.Int64).to_numpy()
+    for rows in blocks(np.diff(starts)):
         own_starts = starts[rows.start : rows.stop + 1]
-        with table.lock:
-            table.add(data, own_starts, kinds)
-            tables = Tables(kinds, table.tokens, stop_words, has_ngrams)
-        count_texts(data, own_starts, tables, counts[rows])
+        count_texts(data, own_starts, keeps_hyphens[rows], tables, counts[rows])
     prefix = "datatrove_edited_" if edited else "datatrove_"
     frame = table_of(counts, [prefix + name for name in names])
     return frame.select(sorted(EDITED_COUNTS if edited else COUNTS))
 
 
-def _names(counts: type[IntEnum]) -> list[str]:
-    return [count.name.lower() for count in counts]
+def _stop_words(words: tuple[str, ...]) -> np.ndarray:
+    """Return the hashes of the different words, uint64, sorted."""
+    from assets.text.kernels.hashing import hash_bytes
 
-
-def _blocks(starts: np.ndarray) -> list[slice]:
-    """Return runs of rows of up to BLOCK_BYTES, or a single row with a longer text."""
-    first, found = 0, []
-    while first < len(starts) - 1:
-        last = int(np.searchsorted(starts, starts[first] + BLOCK_BYTES, "right")) - 1
-        last = max(last, first + 1)
-        found.append(slice(first, last))
-        first = last
-    return found
-
-
-def _language(rules: RulesConfig) -> str:
-    """Return the language of the tokenizer: the settings hold all groups to the same."""
-    groups = [group for _, group in rules if isinstance(group, CountedRules)]
-    return next(group.tokenizer for group in groups if group.counting == "datatrove")
-
-
-def _stop_words(rules: RulesConfig) -> np.ndarray:
-    from assets.filtered.counting.kernels.chunks import hash_texts
-
-    group = rules.gopher_quality or GopherQualityRules()
-    encoded = [word.encode() for word in dict.fromkeys(group.stop_words)]
-    starts = np.cumsum([0, *map(len, encoded)])
-    return np.sort(hash_texts(np.frombuffer(b"".join(encoded), np.uint8), starts))
+    encoded = [np.frombuffer(word.encode(), np.uint8) for word in dict.fromkeys(words)]
+    hashes = [hash_bytes(word, np.uint64(0), np.uint64(len(word))) for word in encoded]
+    return np.sort(np.array(hashes, np.uint64))

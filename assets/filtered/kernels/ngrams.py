@@ -22,7 +22,6 @@ DUPLICATE_SIZES = (5, 6, 7, 8, 9, 10)  # and all n-grams that occur at least twi
 NGRAM_COUNTS = tuple(f"top_{size}_gram_characters" for size in TOP_SIZES) + tuple(
     f"duplicate_{size}_gram_characters" for size in DUPLICATE_SIZES
 )
-ALL_NGRAM_COUNTS = tuple(f"all_{size}_gram_characters" for size in DUPLICATE_SIZES)
 SMALLEST, LARGEST_TOP, LARGEST = 2, TOP_SIZES[-1], DUPLICATE_SIZES[-1]
 PART_WORDS = 1 << 16  # keys of a part: a table of 2 MB
 SIEVE_BITS = 20  # a table of 1 MB at most
@@ -57,41 +56,13 @@ def count_ngrams(
     for row in range(len(word_offsets) - 1):
         first, last = word_offsets[row], word_offsets[row + 1]
         if last - first > SMALLEST:
-            work = _count_document(keys[first:last], ends[first:last], counts[row], False)
+            work = _count_document(keys[first:last], ends[first:last], counts[row])
             positions, probes = positions + work[0], probes + work[1]
     return positions, probes
 
 
 @njit(**ARRAY_KERNEL)
-def count_overlapping(
-    keys: Hashes, ends: Positions, word_offsets: Integers, counts: Integers
-) -> None:
-    """Fill `counts`, int64 [n, len(NGRAM_COUNTS) + len(ALL_NGRAM_COUNTS)], as dolma counts.
-
-    The arguments are those of `count_ngrams`. top_n_gram_characters: of equally frequent n-grams
-    the first counts, even if each occurs once. duplicate_n_gram_characters: of every occurrence of
-    an n-gram that occurs at least twice, words in several of them each time;
-    all_n_gram_characters: the same of all n-grams.
-    """
-    for row in range(len(word_offsets) - 1):
-        first, last = word_offsets[row], word_offsets[row + 1]
-        for size in range(SMALLEST, LARGEST_TOP + 1):
-            if last - first >= size:
-                counts[row, size - SMALLEST] = ends[first + size - 1]
-        for size in range(LARGEST_TOP + 1, LARGEST + 1):
-            characters = 0
-            for i in range(first, last - size + 1):
-                start = np.int64(ends[i - 1]) if i > first else 0
-                characters += np.int64(ends[i + size - 1]) - start
-            counts[row, size - SMALLEST + len(DUPLICATE_SIZES)] = characters
-        if last - first > SMALLEST:
-            _count_document(keys[first:last], ends[first:last], counts[row], True)
-
-
-@njit(**ARRAY_KERNEL)
-def _count_document(
-    keys: Hashes, ends: Positions, counts: Integers, overlaps: bool
-) -> tuple[int, int]:
+def _count_document(keys: Hashes, ends: Positions, counts: Integers) -> tuple[int, int]:
     num_pairs = len(keys) - 1
     places = np.empty(num_pairs, np.uint32)
     left = _sieve(keys, places)
@@ -104,15 +75,11 @@ def _count_document(
         bits, parts = _table_shape(left)
         repeats[:left] = 0
         text = (places[:left], ends, size)
-        shape = (parts, overlaps)
-        top, part_probes = _find_repeats(keys[:left], text, table[: 1 << bits], shape, repeats)
+        top, part_probes = _find_repeats(keys[:left], text, table[: 1 << bits], parts, repeats)
         positions, probes = positions + left, probes + part_probes
         if size > LARGEST_TOP:
-            top = _overlapping(repeats, text) if overlaps else _covered(repeats, text)
-        if not overlaps:
-            counts[size - SMALLEST] = min(top, np.int64(ends[-1]))
-        elif top:
-            counts[size - SMALLEST] = top
+            top = _covered(repeats, text)
+        counts[size - SMALLEST] = min(top, np.int64(ends[-1]))
         left = _keep_repeats(keys, places, repeats, left)
     return positions, probes
 
@@ -155,15 +122,14 @@ def _table_shape(num_keys: int) -> tuple[int, int]:
 
 @njit(**ARRAY_KERNEL)
 def _find_repeats(
-    keys: Hashes, text: Text, table: Hashes, shape: tuple[int, bool], repeats: Flags
+    keys: Hashes, text: Text, table: Hashes, parts: int, repeats: Flags
 ) -> tuple[int, int]:
     """Mark the n-grams that occur at least twice; return the characters of the top one, and probes.
 
-    A slot holds a key, and its occurrences above the index of the first one. `shape`: parts of the
-    keys, and whether the first of equally frequent n-grams is the top one, else the longest.
+    A slot holds a key, and its occurrences above the index of the first one.
     """
-    (places, ends, size), (parts, takes_first) = text, shape
-    top_times, top_characters, top_first, probes = uint64(1), uint64(0), uint64(0), 0
+    places, ends, size = text
+    top_times, top_characters, probes = uint64(1), uint64(0), 0
     parts_mask = uint64(parts - 1)
     for part in range(parts):
         table[:] = 0
@@ -189,9 +155,8 @@ def _find_repeats(
             if times >= top_times:
                 start, stop = _span(places, ends, size, i)
                 characters = uint64(stop - start)
-                is_better = first < top_first if takes_first else characters > top_characters
-                if times > top_times or is_better:
-                    top_times, top_characters, top_first = times, characters, first
+                if times > top_times or characters > top_characters:
+                    top_times, top_characters = times, characters
     return np.int64(top_times * top_characters), probes
 
 
@@ -227,17 +192,6 @@ def _covered(repeats: Flags, text: Text) -> int:
         stop *= repeats[i]
         characters += max(stop - max(start, covered), 0)
         covered = max(covered, stop)
-    return characters
-
-
-@njit(**ARRAY_KERNEL)
-def _overlapping(repeats: Flags, text: Text) -> int:
-    """Return the characters of all repeated n-grams, those of a word as often as it is in one."""
-    places, ends, size = text
-    characters = 0
-    for i in range(len(places)):
-        start, stop = _span(places, ends, size, i)
-        characters += (stop - start) * repeats[i]
     return characters
 
 

@@ -1,8 +1,8 @@
 """Named sets of rules, each with its source: layers of config below the user's keys.
 
-All presets use the definitions of docs/quality.md (one splitter into words, one way to count
-repetition); a preset sets thresholds, comparisons and the rules in force. Comments name the rules
-that a preset leaves out or counts differently from its source.
+A preset sets thresholds, comparisons and the rules in force; docs/quality.md has the definitions of
+the scores, and the share of documents that a preset and its source judge alike. Comments name the
+rules that a preset leaves out.
 """
 
 import difflib
@@ -64,16 +64,21 @@ _FINEWEB: Layer = {"rules": {"fineweb": _with_defaults(FinewebRules, **_DATATROV
 # The papers' detectors name a language for source code, too.
 _CODE_TOO: Layer = {"max_code_score": None}
 _ENGLISH = {"min_score": 0.65, "allowed_detected": ["en"]}
-_DCLM = {"counting": "dclm"}
+# DCLM and dolma count all copies of a line or paragraph, not those after the first.
+_REPEATED = {
+    **dict.fromkeys(("max_duplicate_lines", "max_duplicate_line_chars")),
+    **dict.fromkeys(("max_duplicate_paragraphs", "max_duplicate_paragraph_chars")),
+    **dict.fromkeys(("max_repeated_lines", "max_repeated_paragraphs"), 0.3),
+    **dict.fromkeys(("max_repeated_line_chars", "max_repeated_paragraph_chars"), 0.2),
+}
 _REFINEDWEB: Layer = {
     "language": _CODE_TOO,
     "lines": {"refinedweb": _with_defaults(RefinedWebLines)},
     "rules": {
         "language": _ENGLISH,
-        # One limit for "#" and ellipses together.
-        "gopher_quality": _with_defaults(GopherQualityRules, **_DCLM, max_ellipsis_ratio=None),
-        "gopher_repetition": _with_defaults(GopherRepetitionRules, **_DCLM),
-        "refinedweb": {**_DCLM, "max_removed_words": 0.05},
+        "gopher_quality": _with_defaults(GopherQualityRules),
+        "gopher_repetition": _with_defaults(GopherRepetitionRules, **_REPEATED),
+        "refinedweb": {"max_removed_words": 0.05},
     },
 }
 
@@ -143,15 +148,12 @@ PRESETS: dict[str, Layer] = {
         "pii": {"kinds": ["email", "phone", "ip"]},
         "rules": {
             "language": {"min_score": 0.5, "allowed_detected": ["en"]},
-            "gopher_quality": _with_defaults(
-                GopherQualityRules, counting="dolma", max_ellipsis_ratio=None
-            ),
+            "gopher_quality": _with_defaults(GopherQualityRules),
             "gopher_repetition": _with_defaults(
                 GopherRepetitionRules,
-                counting="dolma",
-                max_duplicate_line_chars=0.3,
-                max_duplicate_paragraphs=None,
-                max_duplicate_paragraph_chars=None,
+                **_REPEATED
+                | {"max_repeated_line_chars": 0.3}
+                | dict.fromkeys(("max_repeated_paragraphs", "max_repeated_paragraph_chars")),
             ),
             "pii": {"max_density": None, "max_spans": 5},
         },
@@ -208,12 +210,12 @@ def _fineweb2(code: str, limits: FineWeb2Language) -> Layer:
     """Make the preset of FineWeb2 (arXiv 2506.20920) for one language.
 
     Its language scores are GlotLID's; here the score is FineWeb's 0.65 for lid.176. Its words come
-    from one splitter per language: spaCy's here too, except for Chinese (jieba's) and Japanese
-    (Sudachi's). There a Han or kana character is a word, which gives 1.4 times as many words;
-    limits that depend on that come from `UNSPACED`.
+    from one splitter per language, here from one rule for all; in Chinese and Japanese a Han or
+    kana character is a word, which gives 1.4 times as many: limits that depend on that come from
+    `UNSPACED`.
     """
     unspaced = UNSPACED.get(code)
-    counting = {"counting": "own"} if unspaced else {**_DATATROVE, "tokenizer": code}
+    counting = {"counting": "own"} if unspaced else _DATATROVE
     min_words = unspaced.min_words if unspaced else limits.words[0]
     duplicates = unspaced.duplicate_ngrams if unspaced else limits.duplicate_ngrams
     shortest, longest = limits.mean_word_length

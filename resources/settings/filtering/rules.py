@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from resources.settings.limits import Amount, Count, Share
 
@@ -45,9 +45,6 @@ UrlWords = Annotated[
 AgentName = Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9_-]+)$")]  # a product token, RFC 9309
 FieldPath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
 Word = Annotated[str, Field(pattern=r"^\S+$")]
-# Programs whose definitions of the scores a group can take, and languages of datatrove's tokenizer.
-Counting = Literal["own", "datatrove", "dclm", "dolma"]
-Tokenizer = Literal["en", "fr", "de", "es", "ru"]
 
 
 class RuleGroup(BaseModel):
@@ -59,16 +56,13 @@ class RuleGroup(BaseModel):
 
 
 class CountedRules(RuleGroup):
-    """Rules whose scores programs count differently: words, lines, copies, what they divide by.
+    """Rules whose scores datatrove counts differently: words, lines, copies, what they divide by.
 
-    Names of scores are the same for all; docs/quality.md, section 2, has the definitions.
+    Names of scores are the same for both; docs/quality.md, section 2, has the definitions.
     """
 
-    counting: Counting = Field(
-        default="own", description="whose definitions of the scores hold: ours, or a program's"
-    )
-    tokenizer: Tokenizer = Field(
-        default="en", description="language of the tokenizer of spaCy with which datatrove counts"
+    counting: Literal["own", "datatrove"] = Field(
+        default="own", description="whose definitions of the scores hold: ours, or datatrove's"
     )
 
 
@@ -227,9 +221,6 @@ class C4Rules(CountedRules):
     only (`lines.c4`): as rules they are off.
     """
 
-    counting: Literal["own", "datatrove"] = Field(
-        default="own", description="whose sentences are counted: ours, or those of spaCy"
-    )
     lorem_ipsum: bool = _limit(True, "lorem_ipsum", "lorem_ipsum_lines")
     curly_bracket: bool = _limit(True, "curly_bracket", "curly_bracket_lines")
     javascript: bool = _limit(False, "javascript", "javascript_lines")
@@ -245,9 +236,6 @@ class FinewebRules(CountedRules):
     characters in duplicate lines (preset fineweb-paper).
     """
 
-    counting: Literal["own", "datatrove"] = Field(
-        default="own", description="whose definitions of the scores hold: ours, or datatrove's"
-    )
     min_terminal_punctuation_lines: Share = _limit(
         0.12, "too_few_finished_lines", "terminal_line_share"
     )
@@ -256,12 +244,9 @@ class FinewebRules(CountedRules):
     max_list_ratio: Amount = _limit(0.3, "list_like", "list_ratio")
 
 
-class RefinedWebRules(CountedRules):
+class RefinedWebRules(RuleGroup):
     """Penedo et al. 2023 (arXiv 2306.01116), G.2: share of words removed by line corrections."""
 
-    counting: Literal["own", "dclm"] = Field(
-        default="own", description="whose words are counted: ours, or DCLM's"
-    )
     max_removed_words: Share = _limit(0.05, "mostly_boilerplate", "removed_word_share")
 
 
@@ -365,14 +350,6 @@ class RulesConfig(BaseModel):
     """Groups of rules in force; null switches a group off."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @model_validator(mode="after")
-    def _has_one_tokenizer(self) -> RulesConfig:
-        groups = [(name, group) for name, group in self if isinstance(group, CountedRules)]
-        used = {name: g.tokenizer for name, g in groups if g.counting == "datatrove"}
-        if len(set(used.values())) > 1:
-            raise ValueError(f"rules of one source have several tokenizers: {used}. Choose one.")
-        return self
 
     length: LengthRules | None = Field(default=LengthRules(), description="characters and words")
     metadata: MetadataRules | None = Field(default=None, description="licence, URL, fields")
