@@ -47,7 +47,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from assets.bucketed.asset import STAGE as BUCKETED
 from assets.sharded.asset import STAGE as SHARDED
 from assets.sharded.formats.flat_rows import flat_rows
-from assets.sharded.generation_files import LEDGER, read_ledger
+from assets.sharded.ledger_files import LEDGER, read_ledger
 from assets.stages import used_stages
 from corpus_loader import CorpusLoader, LoaderOptions
 from pipeline_defs.commands.build.init import CONFIG_NAME

@@ -23,7 +23,14 @@ import xxhash
 
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
-from resources.run_tasks import all_at_once, run_tasks, stops_on_error, with_costs, within_memory
+from resources.run_tasks import (
+    all_at_once,
+    group_by_partition,
+    run_tasks,
+    stops_on_error,
+    with_costs,
+    within_memory,
+)
 from resources.store.disk import TEMPORARY_PREFIX, write_temporary
 from resources.store.medium import medium_of
 from resources.store.published import PublishedFile
@@ -49,12 +56,15 @@ class Pass:
                    outcomes of all earlier passes in that partition
     shares_memory  run no more workers than the stage's memory limit is divided among
     is_kept        name the parts in the manifest; otherwise they only serve later passes
+    run            compute the tasks of all partitions, if not by `run_tasks`; return the outcomes
+                   of each partition in order, or those with errors
     """
 
     work: Work
     plan: PlanPass = as_planned
     shares_memory: bool = False
     is_kept: bool = True
+    run: Callable[[Corpus, list[Task], Work], list[Outcome]] | None = None
 
 
 @dataclass(frozen=True)
@@ -165,9 +175,10 @@ def run_pass(corpus: Corpus, partitions: Sequence[PartitionRun], one: Pass) -> N
     """Plan a pass for each partition, run it over all of them, and add its outcomes to each."""
     planned = [partition.plan(corpus, one) for partition in partitions]
     workers = within_memory(corpus) if one.shares_memory else corpus
-    outcomes = iter(run_tasks(workers, [task for tasks in planned for task in tasks], one.work))
-    for partition, tasks in zip(partitions, planned, strict=True):
-        partition.add([next(outcomes) for _ in tasks])
+    run, all_tasks = one.run or run_tasks, [task for tasks in planned for task in tasks]
+    outcomes = group_by_partition(run(workers, all_tasks, one.work))
+    for partition in partitions:
+        partition.add(outcomes.get(partition.tasks[0].partition, []))
 
 
 def kept_outcomes(outcomes: Earlier, passes: Sequence[Pass]) -> list[Outcome]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,15 @@ from builders import open_corpus, write_corpus
 from assets.bucketed.bucketed_records import SEQUENCE_IDS
 from assets.bucketed.sequence_ids import sequence_ids
 from assets.bucketed.sequences import SPAN
+from assets.sharded.asset import PASSES, plan_sharded, write_shard
 from assets.sharded.asset import STAGE as SHARDED
-from assets.sharded.asset import plan_sharded, run_passes, tasks_after, write_shard
 from assets.sharded.ledger_files import write_ledger
+from assets.sharded.plan_files import plan_index, plan_shards
 from resources.materialize.materialization import manifest_of
+from resources.passes import run_passes
 from resources.store.records import Manifest, PartRecord, Stats, add_stats, fingerprint_of
 from resources.store.store import PartWriter
-from resources.tasks import Plan, Task, Work
+from resources.tasks import Outcome, Plan, Task, Work
 
 LENGTH = 8
 WIDTHS = {"uint16": pl.UInt16, "uint32": pl.UInt32}
@@ -106,13 +109,19 @@ def planned(tmp_path: Path, parts: list[pl.DataFrame] | None = None, **shards: A
 def tasks_of(corpus: Any, plan: Plan) -> list[Task]:
     """The shards and the index that follow from the ledger, which this publishes."""
     [ledger] = plan.tasks
-    [record] = ledger.published() or write_ledger(ledger)
-    shards, index = tasks_after(corpus, ledger, record)
-    return [*shards, index]
+    records = ledger.published() or write_ledger(ledger)
+    earlier = [[Outcome(ledger, records, (), True)]]
+    return [*plan_shards(corpus, plan.tasks, earlier), *plan_index(corpus, plan.tasks, earlier)]
+
+
+def run_sharded(corpus: Any, tasks: list[Task], work: Work = write_shard) -> list[Outcome]:
+    """Run the passes of the stage, with other work on its shards."""
+    passes = [replace(each, work=work) if each.work is write_shard else each for each in PASSES]
+    return run_passes(corpus, tasks, passes)
 
 
 def build(corpus: Any, plan: Plan, work: Work = write_shard) -> Manifest:
     folder = corpus.store.partition("sharded", "prose")
     with folder.writing(corpus.settings.keep_manifests):
-        outcomes = run_passes(corpus, plan.tasks, work)
+        outcomes = run_sharded(corpus, plan.tasks, work)
         return folder.commit(manifest_of(SHARDED, "prose", plan, outcomes))

@@ -11,8 +11,7 @@ from builders import open_corpus, write_corpus
 from msgspec import convert, structs
 from numpy.typing import NDArray
 
-from assets.mixed.removed_row_files import REMOVED_FILE
-from assets.sharded.flat_files import lengths_of_rows
+from assets.mixed.phase_source_files import REMOVED_FILE, lengths_of_rows
 from assets.sharded.shard_files import (
     INDEX,
     RemovedRows,

@@ -17,10 +17,16 @@ from assets.deduped.deduped_records import (
     IndexManifest,
     SignaturesNumbers,
 )
-from assets.deduped.index.band_index import Segment, absorbed_from
+from assets.deduped.index.band_index import Segment
 from assets.deduped.index.hash_prefixes import prefix_bits_for
 from assets.deduped.index.index_files import KeyFile, SegmentFiles, read_ledger
-from assets.deduped.index.ledger import FileRows, LedgerEntry, SignedPart, continue_ledger
+from assets.deduped.index.ledger import (
+    FileRows,
+    LedgerEntry,
+    SignedPart,
+    absorbed_from,
+    continue_ledger,
+)
 from assets.deduped.index.segment_files import (
     PrefixInputs,
     SearchInputs,

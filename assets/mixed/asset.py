@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from assets.bucketed.sequences import ROW_COLUMNS
 from assets.mixed.budgets import MixError
-from assets.mixed.kept_shard_files import forbidden_shards
+from assets.mixed.continued_data_files import forbidden_shards
 from assets.mixed.mixed_records import MIXED, MixNumbers, MixProvenance
 from assets.mixed.mixture_files import PhaseInputs, mix_numbers, mixture_of, read_mixture, realised
 from assets.mixed.phase_input_files import phase_inputs

@@ -15,8 +15,13 @@ from msgspec import UNSET
 
 from assets.mixed.budgets import Budget
 from assets.mixed.mixed_records import MixNumbers, SourceMix
-from assets.mixed.phase_source_files import PhaseSource, row_lengths, same_or_none, source_order
-from assets.mixed.phase_start import PhaseStart
+from assets.mixed.phase_source_files import (
+    PhaseSource,
+    PhaseStart,
+    row_lengths,
+    same_or_none,
+    source_order,
+)
 from assets.mixed.plan import PhasePlan
 from assets.mixed.report import Drawn, shares_over_position
 from assets.mixed.samples import nearest_equal_samples, nearest_samples, tokens_of_first
@@ -106,7 +111,11 @@ def order_fingerprint(
     nothing.
     """
     drawn = [
-        (source.name, source.samples, [identity(s, removed[source.name]) for s in source.shards])
+        (
+            source.name,
+            source.samples,
+            [shard_fingerprint_fields(s, removed[source.name]) for s in source.shards],
+        )
         for source in sources
         if source.samples
     ]
@@ -130,8 +139,8 @@ def order_fingerprint(
     return fingerprint_of(*order)
 
 
-def identity(shard: Shard, removed: Mapping[str, str]) -> tuple[Any, ...]:
-    """Return what the fingerprint has of a shard; `removed` is of `removed_digests`."""
+def shard_fingerprint_fields(shard: Shard, removed: Mapping[str, str]) -> tuple[Any, ...]:
+    """Return the fields of a shard that belong to the fingerprint; removed: `removed_digests`."""
     is_removed = [removed[shard.path]] if shard.removed else []
     return (shard.live_rows, shard.files or shard.path, *is_removed)
 

@@ -6,16 +6,24 @@ shards: it is planned and counted here again, and the one that it continues, too
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from assets.mixed.budgets import MixError
-from assets.mixed.continued_data_files import continued_source, start_in_mixture
+from assets.mixed.continued_data_files import continued_source, differences, start_in_mixture
 from assets.mixed.mixture_files import PhaseInputs, mixture_of, tokens_drawn
-from assets.mixed.phase_class_files import drawn_source
-from assets.mixed.phase_plan_files import plan_from_shards
-from assets.mixed.phase_source_files import PhaseSource, one_tokenizer
-from assets.mixed.phase_start import PhaseStart, own_start
+from assets.mixed.phase_class_files import check_classes, class_tokens, drawn_source
+from assets.mixed.phase_source_files import (
+    PhaseSource,
+    PhaseStart,
+    check_flat,
+    one_tokenizer,
+    own_start,
+    source_rows,
+)
+from assets.mixed.plan import PhasePlan, plan_phase
 from assets.sharded.sharded_records import SHARDED
 from corpus_loader.order import PhaseOrder
 from resources.corpus import Corpus
@@ -83,3 +91,26 @@ def source_of(
 ) -> PhaseSource:
     """Return the shards of a source that a phase draws from; MixError if they cannot be."""
     return continued_source(corpus.store.root, config, drawn_source(config, manifest), start)
+
+
+def plan_from_shards(
+    root: Path, config: PhaseConfig, manifests: Sequence[Manifest[Any, Any]], start: PhaseStart
+) -> PhasePlan:
+    """Plan a phase from the `sharded` manifests of all its sources; the plan carries its faults.
+
+    It is the verdict of `mixed` and of `corpus plan`.
+    """
+    try:
+        whole = [drawn_source(config, manifest) for manifest in manifests]
+        sources = [continued_source(root, config, source, start) for source in whole]
+        one_tokenizer(config.name, manifests)
+        check_classes(config, {source.name: source.classes for source in sources})
+        if config.formats:
+            check_flat(config.name, sources)
+        units = [unit for source in sources for unit in source.units]
+        rows = {unit.name: source_rows(root, config, unit, start) for unit in units}
+    except MixError as error:
+        return PhasePlan(config.name, (), faults=(str(error),))
+    available = {source.name: source.tokens for source in sources}
+    plan = plan_phase(config, available, rows, class_tokens(sources), start.tokens)
+    return replace(plan, warnings=(*plan.warnings, *differences(whole, sources)))

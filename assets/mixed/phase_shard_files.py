@@ -1,8 +1,8 @@
 """Write a phase as shards in its order, for trainers that read files one after the other.
 
 A task writes the samples of consecutive positions, which it looks up one by one in the flat files
-of the sources. Memory: twice a shard, whatever the number of source shards, and the buffers of its
-formats' writers.
+of the sources, as the loader does. Memory: twice a shard, whatever the number of source shards, and
+the buffers of its formats' writers.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from assets.mixed.mixture_files import PhaseInputs, mixture_files
 from assets.mixed.phase_source_files import PhaseSource
-from assets.sharded.flat_files import read_rows
+from assets.sharded.formats.flat_rows import starts_of
 from assets.sharded.shard_files import (
     INDEX,
     ShardSet,
@@ -28,8 +30,11 @@ from assets.sharded.shard_files import (
     shard_schema,
 )
 from assets.sharded.shard_index_files import ShardsOrigin, publish_index
+from assets.text.list_columns import arrow_items, list_series
+from corpus_loader.batch import join
+from corpus_loader.flat import DOC_ID_BYTES
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, parse_mixture
-from corpus_loader.reader import LoaderOptions, Reader
+from corpus_loader.reader import LoaderOptions, Lookup, Reader
 from resources.corpus import Corpus
 from resources.run_tasks import map_with_progress
 from resources.store.disk import has_size, hash_file
@@ -162,15 +167,54 @@ def write_shard(task: Task[PhaseShardInputs]) -> list[PartRecord]:
 
 
 def read_samples(root: Path, mixture: Mixture, positions: NDArray[np.int64]) -> pl.DataFrame:
-    """Read the samples at positions of a phase: num_tokens, tokens (padding included), spans.
+    """Read the samples at positions of a phase, as `rows_at` does; the caller checks hashes."""
+    files, options = StoreFiles(root, verify=False), LoaderOptions(with_documents=True)
+    reader = Reader(files, mixture, mixture.seed, options)
+    return rows_at(reader, reader.look_up(positions))
 
-    And loss_mask if a shard of the mixture has one.
+
+def rows_at(reader: Reader, lookup: Lookup) -> pl.DataFrame:
+    """Read rows in the order of a lookup: num_tokens, tokens (padding included) and spans.
+
+    And loss_mask if a shard of the mixture has one; of the others, every token but padding is
+    learned. Shards are read one after the other, so each is opened once.
     """
-    reader = Reader(StoreFiles(root), mixture, mixture.seed, LoaderOptions())
-    lookup = reader.look_up(positions)
-    shards = reader.shards.shards
-    numbers = np.asarray(lookup.shards)
-    return read_rows(root, mixture.token_dtype, shards, numbers, lookup.rows)
+    order = np.lexsort((lookup.rows, np.array(lookup.shards)))
+    place = np.argsort(order).tolist()
+    rows = reader.rows(lookup.take(order))
+    tokens, spans = [rows.tokens[i] for i in place], [rows.spans[i] for i in place]
+    starts = starts_of(np.array([len(row) for row in tokens], np.int64))
+    first = starts_of(np.array([len(row.lengths) for row in spans], np.int64))
+    lengths = join([row.lengths for row in spans])
+    structs = span_structs(
+        join([row.doc_ids for row in spans]), join([row.starts for row in spans]), lengths
+    )
+    masks = {}
+    if rows.masks:
+        flags = np.concatenate([rows.masks[i] for i in place])
+        masks = {"loss_mask": list_series(flags, starts)}
+    content = np.frombuffer(bytearray().join(tokens), reader.mixture.token_dtype)
+    return pl.DataFrame(
+        {
+            "num_tokens": np.diff(starts_of(lengths)[first]).astype(np.uint32),
+            "tokens": list_series(content, starts),
+            **masks,
+            "spans": list_series(structs, first),
+        }
+    )
+
+
+def span_structs(
+    doc_ids: NDArray[np.uint8], starts: NDArray[np.uint32], lengths: NDArray[np.uint32]
+) -> Any:
+    """Return spans as an Arrow array of (doc_id in hex, start, length)."""
+    raw = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(DOC_ID_BYTES), len(lengths), [None, pa.py_buffer(doc_ids.tobytes())]
+    )
+    digits = pl.from_arrow(raw.cast(pa.large_binary())).bin.encode("hex").to_arrow()  # type: ignore[union-attr]
+    return pa.StructArray.from_arrays(
+        [digits, arrow_items(starts), arrow_items(lengths)], ["doc_id", "start", "length"]
+    )
 
 
 def index_task(

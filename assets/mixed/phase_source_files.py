@@ -1,9 +1,9 @@
-"""Sources of a phase: their shards, rows and tokens, and the length of every row."""
+"""Sources of a phase: where it begins in them, their shards, rows and tokens, and rows' lengths."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,21 +15,61 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from assets.mixed.budgets import MixError
-from assets.mixed.phase_start import PhaseStart
-from assets.mixed.removed_row_files import ListedRows, removed_of
 from assets.mixed.samples import SourceRows
-from assets.sharded.flat_files import lengths_of_rows
-from assets.sharded.shard_files import files_of
+from assets.sharded.shard_files import INDEX, RemovedRows, files_of
 from assets.tokenized.tokenized_records import TokenFacts
 from corpus_loader.bucket_order import BucketedSource, BucketedSourceOrder
-from corpus_loader.mixture import FlatFile, RemovedFile, Shard
-from corpus_loader.order import SourceOrder, SourceShape
+from corpus_loader.flat import MappedFile, read_spans
+from corpus_loader.mixture import FlatFile, Mixture, RemovedFile, Shard
+from corpus_loader.order import SourceOrder, SourceShape, order_seed
+from corpus_loader.places.errors import CorpusError
 from resources.settings.buckets import VALIDATION, bucket_length, split_bucket
 from resources.settings.phases import PhaseConfig, ValidationPhase
-from resources.store.records import FileRecord, Manifest, PartRecord, as_json_object
-from resources.store.store import published_file
+from resources.store.records import FileRecord, Manifest, PartRecord, as_json_object, numbers_of
+from resources.store.store import StoreError, published_file
 
 FLAT = "megatron"  # the format that corpus_loader reads
+REMOVED_FILE = "removed"  # kind of the file, in the part `index`
+ROW = np.dtype("<u4")
+
+
+@dataclass(frozen=True)
+class PhaseStart:
+    """Seed of the order of a phase, and what was drawn of it before.
+
+    phase: the one whose name and `seed` give the order's seed; samples, tokens: of earlier phases
+    that this one continues, by what is drawn by itself; mixture: the older one that `data` names,
+    whose shards are drawn of its sources.
+    """
+
+    phase: str
+    seed: int
+    samples: Mapping[str, int] = field(default_factory=dict)
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    mixture: Mixture | None = None
+
+
+def own_start(config: PhaseConfig) -> PhaseStart:
+    """Return the start of a phase with an order of its own."""
+    return PhaseStart(config.name, order_seed(config.seed, config.name))
+
+
+@dataclass(frozen=True)
+class ListedRows:
+    """Removed rows of one shard: `rows` entries of `file` from `first` on, and their tokens.
+
+    The path of `file` is relative to the store.
+    """
+
+    file: FileRecord
+    first: int
+    rows: int
+    tokens: int
+
+    def read(self, root: Path) -> NDArray[np.uint32]:
+        """Read the row numbers, ascending."""
+        path = published_file(root / self.file.path, self.file).checked()
+        return np.fromfile(path, ROW, self.rows, offset=self.first * ROW.itemsize)
 
 
 @dataclass(frozen=True)
@@ -135,6 +175,27 @@ def phase_source(manifest: Manifest[Any, Any], config: PhaseConfig) -> PhaseSour
     )
 
 
+def removed_of(manifest: Manifest[Any, Any]) -> dict[str, ListedRows]:
+    """Return the removed rows of the shards of a source by the names of their parts, if any."""
+    last = next((part for part in manifest.parts if part.name == INDEX), None)
+    if last is None or (found := last.file(REMOVED_FILE)) is None:
+        return {}
+    file = structs.replace(found, path=f"{manifest.stage}/{manifest.partition}/{found.path}")
+    numbers = numbers_of(last, RemovedRows)
+    removed, first = {}, 0
+    for part in manifest.parts:
+        if rows := numbers.removed_rows.get(part.name, 0):
+            tokens = numbers.removed_tokens[part.name]
+            removed[part.name] = ListedRows(file, first, rows, tokens)
+            first += rows
+    if first * ROW.itemsize != file.bytes:
+        raise StoreError(
+            f"{file.path} has {file.bytes:,} bytes, but its manifest names {first:,} removed rows "
+            f"of {ROW.itemsize} bytes. Materialize `sharded` for {manifest.partition!r} again."
+        )
+    return removed
+
+
 def is_drawn(bucket: str, config: PhaseConfig) -> bool:
     """Return whether a phase draws from a bucket: validation from those held out, others never."""
     plain, group = split_bucket(bucket)
@@ -216,6 +277,16 @@ def shard_lengths(root: Path, shard: PhaseShard) -> NDArray[np.uint32]:
     else:
         lengths = lengths_of_rows(path, shard.file_rows)
     return lengths if shard.removed is None else np.delete(lengths, shard.removed.read(root))
+
+
+def lengths_of_rows(path: Path, rows: int) -> NDArray[np.uint32]:
+    """Read the tokens of each row of a shard, without padding; StoreError if .spans is damaged."""
+    try:
+        by_row = read_spans(MappedFile(path, path.stat().st_size), rows)
+    except CorpusError as error:
+        raise StoreError(str(error)) from error
+    ends = np.concatenate(([0], np.cumsum(by_row.spans.lengths, dtype=np.int64)))
+    return np.diff(ends[by_row.first.astype(np.int64)]).astype(np.uint32)
 
 
 def check_flat(phase: str, sources: list[PhaseSource]) -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from assets.mixed.advice import Proposals, cap_fault, is_beyond_caps, proposals_of
-from assets.mixed.bucket_batches import bucket_notes, rest_warnings
 from assets.mixed.budgets import (
     NO_CLASSES,
     NOTHING,
@@ -23,7 +22,15 @@ from assets.mixed.budgets import (
     sizes_of,
     tokens_of,
 )
-from assets.mixed.samples import BATCH, SourceRows, none_drawn, num_lengths, padding_share
+from assets.mixed.samples import (
+    BATCH,
+    SourceRows,
+    bucket_notes,
+    none_drawn,
+    num_lengths,
+    padding_share,
+    rest_warnings,
+)
 from corpus_loader.changing_weights import as_written
 from resources.settings.phases import PhaseConfig, ValidationPhase
 

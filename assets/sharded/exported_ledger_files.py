@@ -11,14 +11,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from assets.sharded.generation_files import (
+from assets.sharded.generations import ABSENT, UNHELD
+from assets.sharded.ledger_files import (
     Generation,
     GenerationFiles,
     Ledger,
     PublishedLedger,
     array_kinds,
 )
-from assets.sharded.generations import ABSENT, UNHELD
 from resources.corpus import Corpus
 from resources.settings.named_files import check_named_file, read_named_file
 from resources.store.disk import xxh3_of

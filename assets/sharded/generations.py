@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.deduped.index.band_index import absorbed_from
+from assets.deduped.index.ledger import absorbed_from
 
 Ids = NDArray[np.uint64]
 PartKey = tuple[str, str]  # name and fingerprint of a bucketed part

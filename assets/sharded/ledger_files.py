@@ -1,30 +1,31 @@
-"""First pass of `sharded`: continue the ledger of a source with the sequences of today."""
+"""The ledger of a source's generations, and the first pass of `sharded`, which continues it.
+
+    sharded/web/ledger-<fp>.ledger.json            the generations: rows, parts, folder
+    sharded/web/ledger-<fp>.g0002.sequences.bin    identities in index order, and tokens
+    sharded/web/ledger-<fp>.g0002.holders.bin      the part that holds each row now, or what it is
+
+A part `ledger` names the arrays of all generations: those that did not change keep their files.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
 
+import msgspec
 import numpy as np
 import xxhash
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
-from assets.sharded.generation_files import (
-    LEDGER,
-    Generation,
-    GenerationFiles,
-    HeldPart,
-    Ledger,
-    PublishedLedger,
-    ShardedSource,
-    array_kinds,
-    read_sequences,
-)
+from assets.sharded.formats import ShardSchema
 from assets.sharded.generations import (
     ABSENT,
     REMOVED,
     UNHELD,
     GenerationRows,
+    HeldSequences,
     NewGeneration,
     PartKey,
     PartRows,
@@ -32,11 +33,197 @@ from assets.sharded.generations import (
     continue_generations,
     spans_of,
 )
-from assets.sharded.shuffle import count_shards, rows_of_shards
+from assets.sharded.shard_files import ShardSet
+from assets.sharded.shuffle import (
+    BucketShards,
+    count_shards,
+    plan_bucket_shards,
+    rows_of_shards,
+    stored_buckets,
+)
+from assets.tokenized.tokenized_records import TokenFacts
+from resources.settings.buckets import BucketLayout
+from resources.settings.shards import ShardConfig
+from resources.store.mapped_files import map_array
 from resources.store.published import PublishedFile
-from resources.store.records import PartRecord, Stats, fingerprint_of, to_json
-from resources.store.store import PartWriter
+from resources.store.records import FileRecord, PartRecord, Stats, fingerprint_of, to_json
+from resources.store.store import Partition, PartWriter, published_file
 from resources.tasks import Task
+
+LEDGER = "ledger"  # the part that comes before all shards
+
+
+class HeldPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A bucketed part that holds rows of a generation; `spans` are ranges of indices, [a, b)."""
+
+    name: str
+    fingerprint: str
+    spans: tuple[tuple[int, int], ...]
+
+    @property
+    def key(self) -> PartKey:
+        """Name and fingerprint."""
+        return self.name, self.fingerprint
+
+
+class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Sequences that are shuffled and sharded together.
+
+    number                1, 2, ... in the order of their making, never used twice
+    data                  fingerprint of the rows and their order: the folder's name has its digits
+    sequences, tokens     by bucket, with those that are gone; tokens without padding
+    text_bytes_per_token  mean of the source when the generation was made
+    removed, absent       rows that are marked as removed, and rows that were never written since
+                          the sequences of an exported ledger were gone
+    removed_xxh3          hash of the marked indices
+    empty_shards          numbers of the shards without any row
+    parts                 bucketed parts that hold its other rows
+    """
+
+    number: int
+    data: str
+    sequences: dict[str, int]
+    tokens: dict[str, int]
+    text_bytes_per_token: float
+    removed: int = 0
+    absent: int = 0
+    removed_xxh3: str = ""
+    empty_shards: tuple[int, ...] = ()
+    parts: tuple[HeldPart, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Sequences with those that are gone."""
+        return sum(self.sequences.values())
+
+
+class Ledger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Generations of a source, and the bucketed parts whose sequences they are.
+
+    `base` is the fingerprint of all that every shard depends on besides its sequences, `newest` the
+    number of the newest generation ever, `takedowns` the ids of those that its generations obey.
+    """
+
+    base: str
+    newest: int
+    parts: tuple[PartKey, ...]
+    generations: tuple[Generation, ...]
+    takedowns: tuple[str, ...] | UnsetType = UNSET
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of all that it says."""
+        return fingerprint_of(self)
+
+    @property
+    def is_one(self) -> bool:
+        """True for one generation of which every row is a sequence of the source."""
+        return len(self.generations) == 1 and not self.generations[0].removed
+
+    @property
+    def state(self) -> str:
+        """Fingerprint of the rows of all generations, and of the marked ones."""
+        if self.is_one:
+            return self.generations[0].data
+        each = [(generation.data, generation.removed_xxh3) for generation in self.generations]
+        return fingerprint_of(self.base, each)
+
+
+@dataclass(frozen=True)
+class ShardedSource:
+    """A source to shard: what its shards depend on besides its sequences."""
+
+    name: str
+    config: ShardConfig
+    bucketing: BucketLayout
+    schema: ShardSchema
+
+    def base(self, code_version: str) -> str:
+        """Return the fingerprint of it under a version of the stage's code.
+
+        Groups are not in it: the identities of their sequences tell what is theirs.
+        """
+        bucketing = self.bucketing.config.model_dump(mode="json")
+        schema = asdict(self.schema)
+        if not self.schema.has_loss_mask:  # as before there were masks
+            del schema["has_loss_mask"]
+        return fingerprint_of(code_version, self.config.data(), bucketing, schema)
+
+    def plans(self, generation: Generation) -> list[BucketShards]:
+        """Plan the shards of each bucket of a generation, in the order of its own groups."""
+        names = self.bucketing.with_groups_of(generation.sequences).names
+        buckets = stored_buckets(generation.sequences, generation.tokens, names)
+        token_bytes = self.schema.token_bytes
+        return plan_bucket_shards(self.name, buckets, token_bytes, self.config, generation.number)
+
+    def numbered(self, generation: Generation) -> Iterator[tuple[int, str]]:
+        """Yield the number and the bucket of every shard of a generation that has a row."""
+        for plan in self.plans(generation):
+            for number in range(plan.first_shard, plan.first_shard + plan.num_shards):
+                if number not in generation.empty_shards:
+                    yield number, plan.name
+
+    def shards(self, data: str, split: str = "") -> ShardSet:
+        """Return what the shards of a split with this fingerprint of their rows have in common."""
+        return ShardSet(self.config.formats, data, self.schema, split)
+
+
+@dataclass(frozen=True)
+class GenerationFiles:
+    """Files with the arrays of a generation, and their number of rows."""
+
+    sequences: PublishedFile
+    holders: PublishedFile
+    rows: int
+
+    def read(self) -> HeldSequences:
+        """Map the identities and tokens into memory; read the holders."""
+        holders = map_array(self.holders.checked(), np.uint32, (self.rows,))
+        return HeldSequences(read_sequences(self.sequences, self.rows), holders)
+
+
+@dataclass(frozen=True)
+class PublishedLedger:
+    """A ledger with the files of its generations, and their records, by number."""
+
+    ledger: Ledger
+    files: Mapping[int, GenerationFiles]
+    records: Mapping[int, tuple[FileRecord, FileRecord]]
+
+
+def read_sequences(file: PublishedFile, rows: int) -> Sequences:
+    """Map identities, uint64 [rows, 2], and tokens, uint32 [rows], of a file into memory."""
+    path = file.checked()
+    ids = map_array(path, np.uint64, (rows, 2))
+    return Sequences(ids, map_array(path, np.uint32, (rows,), 16 * rows))
+
+
+def array_kinds(number: int) -> tuple[str, str]:
+    """Return the kinds of the two files of a generation."""
+    return f"g{number:04d}.sequences", f"g{number:04d}.holders"
+
+
+def read_ledger(folder: Partition, record: PartRecord) -> PublishedLedger:
+    """Read the ledger that a part holds; DamagedFileError if it is not as published."""
+    ledger = msgspec.json.decode(
+        file_of(folder, record, LEDGER).checked().read_bytes(), type=Ledger
+    )
+    files, records = {}, {}
+    for generation in ledger.generations:
+        kinds = array_kinds(generation.number)
+        sequences, holders = (file_of(folder, record, kind) for kind in kinds)
+        files[generation.number] = GenerationFiles(sequences, holders, generation.rows)
+        found = [record.file(kind) for kind in kinds]
+        assert found[0] is not None and found[1] is not None, f"{record.name} lacks {kinds}"
+        records[generation.number] = found[0], found[1]
+    return PublishedLedger(ledger, files, records)
+
+
+def file_of(folder: Partition, record: PartRecord, kind: str) -> PublishedFile:
+    """Return the file of a kind that a part has."""
+    file = record.file(kind)
+    assert file is not None, f"{folder.stage}[{folder.name}] {record.name} has no {kind}"
+    return published_file(folder.folder / file.path, file)
 
 
 @dataclass(frozen=True)
@@ -65,10 +252,6 @@ class BucketedPart:
         """Name and fingerprint."""
         return self.name, self.fingerprint
 
-    def rows(self) -> PartRows:
-        """Return the part as it is compared with generations."""
-        return PartRows(self.key, self.counts, lambda: read_sequences(self.ids, sum(self.counts)))
-
 
 @dataclass(frozen=True)
 class LedgerInputs:
@@ -76,6 +259,7 @@ class LedgerInputs:
 
     base                  fingerprint of all that every shard depends on besides its sequences
     bucketed              fingerprint of the bucketed source
+    tokens, num_bytes     its tokenizer, and the bytes of its tokens
     before                the ledger of the last run, None for a new one
     is_exported           True if `before` comes from another build: nothing of it is written here
     lost                  numbers of its generations of which a file is missing
@@ -87,6 +271,8 @@ class LedgerInputs:
     source: ShardedSource
     base: str
     bucketed: str
+    tokens: TokenFacts
+    num_bytes: int
     parts: tuple[BucketedPart, ...]
     text_bytes_per_token: float
     rewrite_share: float
@@ -102,7 +288,10 @@ def write_ledger(task: Task[LedgerInputs]) -> list[PartRecord]:
     earlier = inputs.before.ledger.generations if inputs.before else ()
     continued = continue_generations(
         [rows_before(inputs, generation) for generation in earlier],
-        [part.rows() for part in inputs.parts],
+        [
+            PartRows(part.key, part.counts, partial(read_sequences, part.ids, sum(part.counts)))
+            for part in inputs.parts
+        ],
         inputs.rewrite_share,
     )
     generations = [
@@ -121,21 +310,16 @@ def write_ledger(task: Task[LedgerInputs]) -> list[PartRecord]:
 
 def rows_before(inputs: LedgerInputs, generation: Generation) -> GenerationRows:
     """Return a generation of the ledger before as it is compared with the parts of today."""
+    assert inputs.before is not None, "there is a generation of it"
     return GenerationRows(
         num_rows=generation.rows,
         removed=generation.removed,
         gone=generation.removed + generation.absent,
         parts=tuple(part.key for part in generation.parts),
-        read=files_before(inputs, generation).read,
+        read=inputs.before.files[generation.number].read,
         is_lost=generation.number in inputs.lost,
         is_exported=inputs.is_exported,
     )
-
-
-def files_before(inputs: LedgerInputs, generation: Generation) -> GenerationFiles:
-    """Return the files of a generation of the ledger before."""
-    assert inputs.before is not None, "there is a generation of it"
-    return inputs.before.files[generation.number]
 
 
 def keep_generation(
@@ -148,7 +332,7 @@ def keep_generation(
     assert inputs.before is not None, "there is a generation of it"
     of_sequences, of_holders = array_kinds(generation.number)
     if inputs.is_exported:
-        sequences, _ = files_before(inputs, generation).read()
+        sequences, _ = inputs.before.files[generation.number].read()
         writer.write_arrays(of_sequences, *sequences)
     else:
         writer.keep_files([inputs.before.records[generation.number][0]])
@@ -162,12 +346,9 @@ def keep_generation(
     if inputs.is_exported:
         data = data_of(inputs.base, generation.number, sequences, generation.sequences, is_absent)
         empty_shards = shards_without_rows(inputs.source, generation, ~is_absent)
-    return Generation(
-        number=generation.number,
+    return msgspec.structs.replace(
+        generation,
         data=data,
-        sequences=generation.sequences,
-        tokens=generation.tokens,
-        text_bytes_per_token=generation.text_bytes_per_token,
         removed=int((holders == REMOVED).sum()),
         absent=int(is_absent.sum()),
         removed_xxh3=hash_of_indices(holders == REMOVED),

@@ -1,41 +1,52 @@
-"""Plan of a source's shards: its bucketed parts, the ledger before, and the shards of a ledger."""
+"""Plan of a source's shards: its bucketed parts, the ledger before, and the shards of a ledger.
+
+Rows of documents that are gone are marked, and stay in the files until much of a generation is
+marked. After a takedown nothing may stay: until the rows of its documents are out of the files, a
+generation with any marked row is rewritten.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from assets.bucketed.bucketed_records import (
-    SEQUENCE_IDS,
-    TOKENS,
-    BucketedManifest,
-    BucketedNumbers,
-    layout_of,
-)
+from msgspec import UNSET
+
+from assets.bucketed.bucketed_records import SEQUENCE_IDS, TOKENS, BucketedManifest, layout_of
+from assets.deduped.deduped_records import DEDUPED
+from assets.filtered.filtered_records import FILTERED
+from assets.raw.raw_records import RAW
 from assets.sharded.exported_ledger_files import exported_ledger
-from assets.sharded.generation_files import (
+from assets.sharded.generations import Size
+from assets.sharded.ledger_files import (
     LEDGER,
-    Generation,
+    BucketedPart,
+    Ledger,
+    LedgerInputs,
     PublishedLedger,
     ShardedSource,
     read_ledger,
 )
-from assets.sharded.generations import Size
-from assets.sharded.ledger_files import BucketedPart, LedgerInputs
-from assets.sharded.reused_files import earlier_files, has_all_files
 from assets.sharded.shard_files import (
+    INDEX,
     ShardInputs,
+    earlier_files,
+    has_all_files,
     part_fingerprint,
     part_name,
     shard_schema,
     split_of,
 )
-from assets.sharded.shuffle import common_length, plan_shards, stored_buckets
-from assets.sharded.takedown_files import obeyed_takedowns
+from assets.sharded.shard_index_files import IndexInputs, ShardsOrigin
+from assets.sharded.sharded_records import SHARDED
+from assets.sharded.shuffle import common_length, plan_bucket_shards, stored_buckets
+from assets.tokenized.tokenized_records import TOKENIZED, TokenFacts
 from resources.corpus import Corpus
+from resources.passes import Earlier
 from resources.settings.buckets import VALIDATION
-from resources.store.records import Manifest, PartRecord, fingerprint_of
+from resources.store.records import Manifest, fingerprint_of
 from resources.store.store import Partition
+from resources.takedowns import id_of, read_takedowns
 from resources.tasks import Task, TaskMaker
 
 
@@ -44,7 +55,7 @@ def source_of(corpus: Corpus, manifest: BucketedManifest) -> ShardedSource:
     config, numbers = corpus.settings.shards, manifest.stats.numbers
     bucketing = layout_of(manifest)
     buckets = stored_buckets(numbers.bucket_sequences, numbers.bucket_tokens, bucketing.names)
-    length = common_length(plan_shards(manifest.partition, buckets, 1, config))
+    length = common_length(plan_bucket_shards(manifest.partition, buckets, 1, config))
     has_loss_mask = manifest.provenance.has_loss_mask is True
     schema = shard_schema(manifest.provenance, length, has_loss_mask)
     return ShardedSource(manifest.partition, config, bucketing, schema)
@@ -52,26 +63,22 @@ def source_of(corpus: Corpus, manifest: BucketedManifest) -> ShardedSource:
 
 def bucketed_parts(corpus: Corpus, manifest: BucketedManifest) -> tuple[BucketedPart, ...]:
     """Return the parts of a bucketed source, in order."""
-    names = layout_of(manifest).names
-    return tuple(bucketed_part(corpus, manifest, part, names) for part in manifest.parts)
-
-
-def bucketed_part(
-    corpus: Corpus,
-    manifest: BucketedManifest,
-    part: PartRecord[BucketedNumbers],
-    names: Sequence[str],
-) -> BucketedPart:
-    """Return a part of a bucketed source whose buckets have these names."""
-    of_tokens = [file for file in part.files if file.kind.startswith(f"{TOKENS}-")]
-    return BucketedPart(
-        part.name,
-        part.fingerprint,
-        tuple(part.stats.numbers.bucket_sequences.get(name, 0) for name in names),
-        sequences=corpus.store.part_file(manifest, part, "sequences"),
-        ids=corpus.store.part_file(manifest, part, SEQUENCE_IDS),
-        tokens=tuple(corpus.store.file_of(manifest, file) for file in of_tokens),
-        padding=manifest.provenance.end_of_document_id,
+    names, store = layout_of(manifest).names, corpus.store
+    return tuple(
+        BucketedPart(
+            part.name,
+            part.fingerprint,
+            tuple(part.stats.numbers.bucket_sequences.get(name, 0) for name in names),
+            sequences=store.part_file(manifest, part, "sequences"),
+            ids=store.part_file(manifest, part, SEQUENCE_IDS),
+            tokens=tuple(
+                store.file_of(manifest, file)
+                for file in part.files
+                if file.kind.startswith(f"{TOKENS}-")
+            ),
+            padding=manifest.provenance.end_of_document_id,
+        )
+        for part in manifest.parts
     )
 
 
@@ -91,6 +98,8 @@ def plan_ledger(corpus: Corpus, manifest: BucketedManifest, maker: TaskMaker) ->
         source=source,
         base=base,
         bucketed=manifest.fingerprint,
+        tokens=manifest.provenance,
+        num_bytes=manifest.stats.bytes,
         parts=parts,
         text_bytes_per_token=manifest.stats.text_bytes / max(1, manifest.stats.tokens),
         rewrite_share=share,
@@ -145,11 +154,9 @@ def lost_generations(
         return
     for generation in found.ledger.generations:
         shards = source.shards(generation.data)
-        names = [
-            part_name(generation.number, number) for number, _ in shards_of(source, generation)
-        ]
-        fingerprints = {name: part_fingerprint(shards.data, shards.formats, name) for name in names}
-        if all(folder.find_part(*each) for each in fingerprints.items()):
+        names = [part_name(generation.number, number) for number, _ in source.numbered(generation)]
+        fingerprints = [part_fingerprint(shards.data, shards.formats, name) for name in names]
+        if all(map(folder.find_part, names, fingerprints)):
             continue
         earlier = earlier_files(folder, shards)
         if not all(has_all_files(earlier.get(name), shards.formats) for name in names):
@@ -170,26 +177,16 @@ def is_still_right(
     return found.ledger.parts == parts and not any(size.is_spent(rewrite_share) for size in sizes)
 
 
-def shards_of(source: ShardedSource, generation: Generation) -> Iterator[tuple[int, str]]:
-    """Yield the number and the bucket of every shard of a generation that has a row."""
-    for plan in source.plans(generation):
-        for number in range(plan.first_shard, plan.first_shard + plan.num_shards):
-            if number not in generation.empty_shards:
-                yield number, plan.name
-
-
-def plan_shard_tasks(
-    ledger: Task[LedgerInputs], found: PublishedLedger, num_bytes: int
+def plan_shards(
+    _: Corpus, tasks: list[Task[LedgerInputs]], earlier: Earlier
 ) -> list[Task[ShardInputs]]:
-    """Plan the shards of all generations of a ledger, oldest first.
-
-    `num_bytes`, of the source's tokens, are divided among them.
-    """
-    source, bucketed = ledger.payload.source, ledger.payload.bucketed
+    """Plan the shards of all generations of a source, oldest first, by its published ledger."""
+    [ledger], [[published]] = tasks, earlier
+    source, found = ledger.payload.source, read_ledger(ledger.folder, published.records[0])
     inputs = [
         ShardInputs(
             shards=source.shards(generation.data, split_of(bucket)),
-            bucketed=bucketed,
+            bucketed=ledger.payload.bucketed,
             ledger=ledger.fingerprint,
             generation=generation.number,
             num_parts=len(generation.parts),
@@ -198,11 +195,66 @@ def plan_shard_tasks(
             text_bytes_per_token=generation.text_bytes_per_token,
         )
         for generation in found.ledger.generations
-        for number, bucket in shards_of(source, generation)
+        for number, bucket in source.numbered(generation)
     ]
-    tasks = []
+    work_bytes, planned = ledger.payload.num_bytes // max(1, len(inputs)), []
     for each in inputs:
         name = part_name(each.generation, each.number)
         fingerprint = part_fingerprint(each.shards.data, each.shards.formats, name)
-        tasks.append(ledger.sibling(name, fingerprint, each, work_bytes=num_bytes // len(inputs)))
-    return tasks
+        planned.append(ledger.sibling(name, fingerprint, each, work_bytes=work_bytes))
+    return planned
+
+
+def plan_index(
+    _: Corpus, tasks: list[Task[LedgerInputs]], earlier: Earlier
+) -> list[Task[IndexInputs]]:
+    """Plan the index files of a source's shards, by its published ledger."""
+    [ledger], [published] = tasks, earlier[0]
+    inputs, found = ledger.payload, read_ledger(ledger.folder, published.records[0])
+    state, source = found.ledger.state, ledger.payload.source
+    origin = ShardsOrigin(
+        **{name: getattr(inputs.tokens, name) for name in TokenFacts.__struct_fields__},
+        stage=ledger.stage,
+        partition=ledger.partition,
+        fingerprint=state,
+        code_version=SHARDED.code_version,
+        config=source.config.data(),
+    )
+    index = IndexInputs(source.shards(state), source, ledger.fingerprint, origin)
+    fingerprint = part_fingerprint(state, source.config.formats, INDEX)
+    return [ledger.sibling(INDEX, fingerprint, index, work_bytes=0)]
+
+
+class Obeyed(NamedTuple):
+    """Ids of the takedowns that the next ledger obeys; `is_all`: the one before obeyed them."""
+
+    ids: tuple[str, ...]
+    is_all: bool
+
+
+def obeyed_takedowns(corpus: Corpus, bucketed: BucketedManifest, before: Ledger | None) -> Obeyed:
+    """Return the takedowns that concern a source, as far as its sequences obey them.
+
+    One that found no document may concern any source: a marked row may still have it.
+    """
+    takedowns, source = read_takedowns(corpus.store.root), bucketed.partition
+    everywhere = {id_of(each) for each in takedowns if not each.parts}
+    here = {id_of(each) for each in takedowns if source in each.parts}
+    known = set((before.takedowns if before else UNSET) or ())
+    obeyed = known | everywhere | (here and here & raw_takedowns(corpus, bucketed))
+    return Obeyed(tuple(sorted(obeyed)), known >= everywhere | here)
+
+
+def raw_takedowns(corpus: Corpus, bucketed: BucketedManifest) -> set[str]:
+    """Return the takedowns that the newest raw documents obey; none if these are newer."""
+    source, store = bucketed.partition, corpus.store
+    tokenized, deduped = store.newest(TOKENIZED, source), store.newest(DEDUPED, source)
+    filtered, raw = store.newest(FILTERED, source), store.newest(RAW, source)
+    made_of = (
+        (bucketed.provenance.tokenized, tokenized),
+        (tokenized.provenance.deduped, deduped),
+        (deduped.provenance.filtered, filtered),
+        (filtered.provenance.raw, raw),
+    )
+    is_newest = all(then == now.fingerprint for then, now in made_of)
+    return set(raw.provenance.takedowns or ()) if is_newest else set()

@@ -28,9 +28,13 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
-from assets.sharded.generation_files import Generation, GenerationFiles, read_sequences
 from assets.sharded.generations import indices_of
-from assets.sharded.ledger_files import BucketedPart
+from assets.sharded.ledger_files import (
+    BucketedPart,
+    Generation,
+    GenerationFiles,
+    read_sequences,
+)
 from assets.sharded.shard_files import ShardInputs
 from assets.sharded.shuffle import BucketShards, Pile, count_shards, gather, scatter
 from resources.engine.cost import memory_bytes

@@ -8,6 +8,9 @@ when a format is added, the files of the others stay as they are, even while a t
 Rows that are held out for validation have folders of their own, with an index of their own: who
 opens a folder of training, or megatron-*, never sees one of them.
 
+Names and bytes of a format's files depend on the rows and their order alone, so the files that are
+good stay when formats are added or a file is lost.
+
     sharded/web/validation-megatron-1f3a9c02/shard-00007.bin
 """
 
@@ -23,9 +26,9 @@ from assets.sharded.formats import ShardSchema, format_identity, shard_format
 from assets.sharded.sharded_records import RowCounts
 from assets.tokenized.tokenized_records import TokenFacts
 from resources.settings.buckets import VALIDATION, split_bucket
-from resources.settings.shards import FormatName
 from resources.store.records import FileRecord, PartRecord, Stats, fingerprint_of
-from resources.store.store import PartWriter
+from resources.store.store import Partition, PartWriter, published_file
+from resources.store.store_errors import DamagedFileError
 
 INDEX = "index"  # the part that comes after all shards
 FOLDER_DIGITS = 8
@@ -39,7 +42,7 @@ class ShardSet:
     split: "validation" for rows that are held out of training, which are apart; else "".
     """
 
-    formats: tuple[FormatName, ...]
+    formats: tuple[str, ...]
     data: str
     schema: ShardSchema
     split: str = ""
@@ -153,7 +156,7 @@ def add_shard(
 
 
 def write_format(
-    writer: PartWriter, shards: ShardSet, name: FormatName, number: int, rows: pl.DataFrame
+    writer: PartWriter, shards: ShardSet, name: str, number: int, rows: pl.DataFrame
 ) -> None:
     """Write the files of a shard in one format."""
     form, folder = shard_format(name), folder_of(name, shards)
@@ -168,3 +171,43 @@ def files_of(record: PartRecord, format_name: str) -> list[FileRecord]:
     """Return a part's files of one format, of any split."""
     formats = (file.kind.partition(".")[0].rpartition("-")[2] for file in record.files)
     return [file for file, name in zip(record.files, formats, strict=True) if name == format_name]
+
+
+def earlier_files(folder: Partition, shards: ShardSet) -> dict[str, PartRecord]:
+    """Return the newest manifest's shards of the same rows, by name, with the files to keep."""
+    manifest = folder.newest_manifest()
+    if manifest is None:
+        return {}
+    formats = manifest.config.get("formats", ())
+    return {
+        part.name: msgspec.structs.replace(part, files=whole_files(folder, part, shards.formats))
+        for part in manifest.parts
+        if part.fingerprint == part_fingerprint(shards.data, formats, part.name)
+    }
+
+
+def whole_files(
+    folder: Partition, part: PartRecord, formats: Sequence[str]
+) -> tuple[FileRecord, ...]:
+    """Return a part's files of these formats, except formats of which a file is damaged."""
+    files_by_format = [files_of(part, name) for name in formats]
+    return tuple(
+        file
+        for files in files_by_format
+        if all(is_whole(folder, file) for file in files)
+        for file in files
+    )
+
+
+def is_whole(folder: Partition, file: FileRecord) -> bool:
+    """Return whether a file is as published."""
+    try:
+        published_file(folder.folder / file.path, file).checked()
+    except DamagedFileError:
+        return False
+    return True
+
+
+def has_all_files(record: PartRecord | None, formats: Sequence[str]) -> bool:
+    """Check that no format is left to write."""
+    return record is not None and all(files_of(record, name) for name in formats)

@@ -50,7 +50,7 @@ class BucketShards:
 def stored_buckets(
     sequences: Mapping[str, int], tokens: Mapping[str, int], names: Sequence[str]
 ) -> dict[str, BucketSize]:
-    """Return the size of each of the buckets `names`, in this order, for `plan_shards`.
+    """Return the size of each of the buckets `names`, in this order, for `plan_bucket_shards`.
 
     In: the counts of `bucketed` by bucket name, tokens without padding; a bucket may be missing.
     """
@@ -67,7 +67,7 @@ def common_length(plans: list[BucketShards]) -> int | None:
     return lengths.pop() if len(lengths) == 1 else None
 
 
-def plan_shards(
+def plan_bucket_shards(
     source: str,
     buckets: Mapping[str, BucketSize],
     token_bytes: int,

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from assets.bucketed.bucketed_records import BUCKETED
-from assets.sharded.generation_files import LEDGER, read_ledger
+from assets.sharded.ledger_files import LEDGER, read_ledger
 from assets.sharded.plan_files import bucketed_parts, source_of
-from assets.sharded.reused_files import earlier_files, has_all_files
 from assets.sharded.scatter_files import (
     ScatterInputs,
     has_piles,
@@ -23,7 +22,7 @@ from assets.sharded.scatter_files import (
     scatter_fingerprint,
     scatter_part,
 )
-from assets.sharded.shard_files import ShardInputs
+from assets.sharded.shard_files import ShardInputs, earlier_files, has_all_files
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.run_tasks import (

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from corpus_loader.places.files import LocalFiles, inside
+from corpus_loader.places.files import LocalFiles, Verify, inside
 from resources.store.medium import medium_of
 
 
 class StoreFiles(LocalFiles):
     """A store by its root; copies of objects are brought when they are asked for."""
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
+    def __init__(self, root: Path, verify: Verify = "first") -> None:
+        super().__init__(root, verify)
         self.medium = medium_of(root)
 
     def read(self, relative: str) -> bytes:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from assets.deduped.index.band_index import (
     Entries,
-    absorbed_from,
     candidate_pairs,
     live_pairs,
     merge_runs,
@@ -23,6 +22,7 @@ from assets.deduped.index.band_index import (
 )
 from assets.deduped.index.hash_prefixes import prefix_bits_for
 from assets.deduped.index.index_files import KeyFile, part_entries
+from assets.deduped.index.ledger import absorbed_from
 from assets.deduped.index.row_ids import row_ids_of
 from resources.store.published import as_it_is
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from assets.mixed.plan import plan_phase
 from assets.mixed.samples import nearest_samples
-from assets.sharded.shuffle import BucketSize, plan_shards, scatter
+from assets.sharded.shuffle import BucketSize, plan_bucket_shards, scatter
 from assets.tokenized.encode_documents import TokenFormat, encode_documents
 from assets.tokenized.encoders import load_encoders
 from assets.tokenized.tokenizer import tokenizer_fingerprint, train_bpe
@@ -53,7 +53,7 @@ def test_permutations() -> None:
 
 def test_shard_plan() -> None:
     buckets = {"0-4": BucketSize(6, 1200), "5-up": BucketSize(3, 100)}
-    plans = plan_shards("web", buckets, 2, ShardConfig(target_bytes=1024, seed=5))
+    plans = plan_bucket_shards("web", buckets, 2, ShardConfig(target_bytes=1024, seed=5))
     placed = scatter(np.arange(9), plans)
     assert placed.select("shard", "position", "row").rows() == [
         (0, 0, 2),

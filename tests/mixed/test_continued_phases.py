@@ -20,8 +20,7 @@ from sharded_corpus import BUCKETS, corpus_with, shard, write_sharded
 from assets.mixed.asset import plan_mixed
 from assets.mixed.budgets import MixError
 from assets.mixed.mixture_files import mixture_of, tokens_drawn
-from assets.mixed.phase_source_files import phase_source, source_order, source_rows
-from assets.mixed.phase_start import own_start
+from assets.mixed.phase_source_files import own_start, phase_source, source_order, source_rows
 from corpus_loader import CorpusLoader
 from corpus_loader.mixture import Mixture, check_version, mixture_json, parse_mixture
 from corpus_loader.order import order_seed

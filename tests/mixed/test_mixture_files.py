@@ -19,12 +19,12 @@ from assets.mixed.phase_source_files import (
     PhaseShard,
     PhaseSource,
     check_flat,
+    own_start,
     phase_source,
     row_lengths,
     source_order,
     source_rows,
 )
-from assets.mixed.phase_start import own_start
 from assets.sharded.asset import STAGE as SHARDED
 from corpus_loader.mixture import FlatFile, check_version, mixture_json, parse_mixture
 from corpus_loader.places.errors import CorpusError

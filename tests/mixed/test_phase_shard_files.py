@@ -1,9 +1,5 @@
 """Shards of a phase: causes of a new computation, and the lookup of their rows."""
 
-import os
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from polars.testing import assert_frame_equal
 from sharded_corpus import PROSE, WEIGHTED, change, corpus_with, shard, write_sharded
 
@@ -22,14 +19,17 @@ from assets.mixed.mixture_files import PhaseInputs
 from assets.mixed.phase_shard_files import (
     index_task,
     mixture_at,
+    rows_at,
     shard_set,
     shard_tasks,
     write_index,
 )
-from assets.sharded.flat_files import lengths_of_rows, read_rows
+from assets.mixed.phase_source_files import lengths_of_rows
 from assets.sharded.flat_row_files import Segment, open_shard, segments_of
 from assets.sharded.formats import FORMATS, ShardSchema
-from corpus_loader.mixture import FlatFile, Shard
+from corpus_loader.mixture import FlatFile, Mixture, MixtureSource, Shard
+from corpus_loader.places.files import LocalFiles
+from corpus_loader.reader import LoaderOptions, Lookup, Reader
 from resources.store.store import StoreError
 from resources.tasks import Task
 
@@ -164,14 +164,40 @@ def write_flat(root: Path, frames: list[pl.DataFrame], length: int | None) -> li
     return shards
 
 
+def reader_of(folder: Path, shards: list[Shard], length: int | None) -> Reader:
+    """Reads the rows of shards that are in a folder."""
+    source = MixtureSource("web", sum(each.rows for each in shards), tuple(shards))
+    mixture = Mixture(
+        phase="main",
+        seed=1,
+        epoch_samples=source.samples,
+        batch_samples=4,
+        window_shards=None,
+        sequence_length=length,
+        token_dtype="uint16",
+        tokenizer_fingerprint="f" * 32,
+        vocab_size=1000,
+        end_of_document_id=0,
+        fingerprint="e" * 32,
+        sources=(source,),
+    )
+    return Reader(LocalFiles(folder, False), mixture, 1, LoaderOptions(with_documents=True))
+
+
+def at(number: NDArray[np.int64], row: NDArray[np.int64]) -> Lookup:
+    """The rows of shards by their numbers."""
+    return Lookup(row, np.zeros(row.size, np.uint16), number.tolist(), row)
+
+
 @settings(max_examples=40)
 @given(
     lengths=st.lists(st.lists(st.integers(1, 8), min_size=1, max_size=9), min_size=1, max_size=6),
     stored=st.sampled_from([8, None]),
     draws=st.lists(st.integers(0, 10**6), min_size=1, max_size=60),
+    max_open=st.integers(1, 9),
 )
 def test_rows_come_in_the_order_they_are_asked_for(
-    lengths: list[list[int]], stored: int | None, draws: list[int]
+    lengths: list[list[int]], stored: int | None, draws: list[int], max_open: int
 ) -> None:
     frames = [shard(100 * (i + 1), each, stored) for i, each in enumerate(lengths)]
     together = pl.concat(frames)
@@ -180,7 +206,10 @@ def test_rows_come_in_the_order_they_are_asked_for(
     number = np.searchsorted(edges, rows, side="right") - 1
     with TemporaryDirectory() as folder:
         shards = write_flat(Path(folder), frames, stored)
-        found = read_rows(Path(folder), "uint16", shards, number, rows - edges[number])
+        reader = reader_of(Path(folder), shards, stored)
+        reader.shards.max_open = max_open
+        found = rows_at(reader, at(number, rows - edges[number]))
+        assert len(reader.shards.opened) <= max_open
         spans = [lengths_of_rows(Path(folder) / f"{each.path}.spans", each.rows) for each in shards]
 
     assert_frame_equal(found, together[rows.tolist()])
@@ -221,29 +250,6 @@ def test_segments_of_a_document_are_found_in_every_row(tmp_path: Path) -> None:
     stem = tmp_path / "shard-0"
     assert {doc_id: segments_of(stem, 3, doc_id) for doc_id in expected} == expected
     assert segments_of(stem, 3, "f" * 32) == []
-
-
-def test_one_file_is_open_at_a_time_whatever_the_shards(tmp_path: Path) -> None:
-    frames = [shard(number, [8, 8]) for number in range(40)]
-    shards = write_flat(tmp_path, frames, 8)
-    number = np.arange(80) % 40
-
-    with few_open_files(4):
-        found = read_rows(tmp_path, "uint16", shards, number, np.arange(80) // 40)
-
-    assert found["tokens"].list.first().to_list() == [*range(40), *range(1, 41)]
-
-
-@contextmanager
-def few_open_files(more: int) -> Iterator[None]:
-    """Allow at most `more` files besides those that are open."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + more, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_damaged_document_lengths_are_named(tmp_path: Path) -> None:

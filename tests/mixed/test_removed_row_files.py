@@ -15,9 +15,14 @@ from sharded_corpus import PROSE, WEIGHTED, corpus_with, remove_rows, shard, wri
 
 from assets.mixed.asset import plan_mixed
 from assets.mixed.mixture_files import mixture_of
-from assets.mixed.phase_source_files import phase_source, row_lengths, source_order, source_rows
-from assets.mixed.phase_start import own_start
-from assets.sharded.drawn_files import drawn_places
+from assets.mixed.phase_source_files import (
+    own_start,
+    phase_source,
+    row_lengths,
+    source_order,
+    source_rows,
+)
+from assets.sharded.pinned_shards import pinned_places
 from assets.sharded.shard_files import files_of, shard_name
 from corpus_loader.mixture import mixture_json
 from resources.settings.phases import PhaseConfig
@@ -198,11 +203,11 @@ def test_the_list_of_a_kept_mixture_stays_and_is_verified(tmp_path: Path, build:
         build(corpus, "mixed")
     partition = corpus.store.partition("sharded", "prose")
     listed = set(partition.folder.glob("removed-*.rows"))
-    assert len(listed) == 2 and listed < drawn_places(partition)
+    assert len(listed) == 2 and listed < pinned_places(partition)
     for _ in range(4):
         write_sharded(corpus.store, "prose", PROSE)
 
-    partition.collect_garbage(1, drawn_places)
+    partition.collect_garbage(1, pinned_places)
 
     assert set(partition.folder.glob("removed-*.rows")) == listed
     older = json.loads(next((corpus.store.root / "mixed/main").glob("*.json")).read_text())

@@ -20,7 +20,7 @@ from format_folders import SPAN, about_of, seeded_rows, shard_of, write_shards
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.sharded.formats import FORMATS, FormatError, arrow, offset_table
+from assets.sharded.formats import FORMATS, FormatError, arrow, base
 from assets.sharded.formats.datatrove import for_people
 from assets.sharded.formats.flat_rows import by_length, flat_rows, headed
 from assets.sharded.formats.mds import head
@@ -265,7 +265,7 @@ def test_ids_of_another_width_are_refused(tmp_path: Path) -> None:
 def test_a_shard_beyond_32_bit_offsets_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(offset_table, "MAX_BYTES", 100)
+    monkeypatch.setattr(base, "MAX_BYTES", 100)
 
     with pytest.raises(FormatError, match=r"its offsets end at 4 GiB.*target_bytes"):
         write_shards(tmp_path, name, [shard_of([[1] * 50])], about_of())
@@ -277,9 +277,9 @@ def test_a_shard_may_end_at_the_last_offset(
 ) -> None:
     (file,) = write_shards(tmp_path, name, [shard_of([[1] * 50])], about_of())
 
-    monkeypatch.setattr(offset_table, "MAX_BYTES", file.bytes)
+    monkeypatch.setattr(base, "MAX_BYTES", file.bytes)
     write_shards(tmp_path, name, [shard_of([[1] * 50])], about_of())
-    monkeypatch.setattr(offset_table, "MAX_BYTES", file.bytes - 1)
+    monkeypatch.setattr(base, "MAX_BYTES", file.bytes - 1)
     with pytest.raises(FormatError, match="offsets end"):
         write_shards(tmp_path, name, [shard_of([[1] * 50])], about_of())
 

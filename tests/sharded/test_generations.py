@@ -27,7 +27,7 @@ from assets.sharded.generations import (
     positions_of,
     spans_of,
 )
-from assets.sharded.shuffle import BucketSize, plan_shards, rows_of_shards
+from assets.sharded.shuffle import BucketSize, plan_bucket_shards, rows_of_shards
 from corpus_loader.order import SourceOrder, SourceShape
 from resources.settings.shards import ShardConfig
 
@@ -292,7 +292,7 @@ def stored(states: Sequence[State]) -> list[int]:
     rows: list[int] = []
     for number, state in enumerate(states, start=1):
         size = BucketSize(len(state.numbers), 8 * len(state.numbers))
-        plans = plan_shards("web", {"8": size}, 2, ShardConfig(target_bytes=1024), number)
+        plans = plan_bucket_shards("web", {"8": size}, 2, ShardConfig(target_bytes=1024), number)
         is_live = np.array(state.holders) < UNHELD
         for shard in rows_of_shards(plans, np.ones(len(is_live), np.bool_), is_live):
             rows += [state.numbers[index] for index in shard.indices.tolist()]

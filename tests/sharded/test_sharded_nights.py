@@ -17,7 +17,7 @@ from s3_server import s3_bucket
 
 from assets.sharded.asset import STAGE as SHARDED
 from assets.sharded.exported_ledger_files import export_ledger
-from assets.sharded.generation_files import Ledger, PublishedLedger, read_ledger
+from assets.sharded.ledger_files import Ledger, PublishedLedger, read_ledger
 from assets.sharded.shard_files import RemovedRows
 from assets.sharded.sharded_records import SourceNumbers
 from corpus_loader.flat import MappedFile, read_index, read_spans

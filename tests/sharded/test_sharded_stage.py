@@ -14,12 +14,21 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from bucketed_corpus import LENGTH, PACKED, build, planned, publish_bucketed, sequences, tasks_of
+from bucketed_corpus import (
+    LENGTH,
+    PACKED,
+    build,
+    planned,
+    publish_bucketed,
+    run_sharded,
+    sequences,
+    tasks_of,
+)
 from builders import hashes, open_corpus, write_corpus
 
 from assets.sharded import scatter_files
 from assets.sharded.asset import STAGE as SHARDED
-from assets.sharded.asset import plan_sharded, run_passes, write_shard
+from assets.sharded.asset import plan_sharded, write_shard
 from assets.sharded.scatter_files import read_pile, scatter_part, scatter_paths
 from assets.sharded.shuffle_files import prepare, scatter_tasks
 from resources.engine.cost import Cost
@@ -167,7 +176,7 @@ def test_the_time_of_the_first_pass_counts_for_the_first_shard_written(
             yield replace(ended, cost=Cost(0.0, 1000.0, 1000.0, 0))
 
     monkeypatch.setattr("assets.sharded.shuffle_files.map_with_progress", took_a_thousand_seconds)
-    outcomes = run_passes(corpus, plan.tasks, write_shard)
+    outcomes = run_sharded(corpus, plan.tasks, write_shard)
 
     spent = [sum(cost.cpu_seconds for cost in outcome.costs) for outcome in outcomes]
     assert [round(seconds, -3) for seconds in spent] == [0, 0, 2000, 0, 0]
@@ -313,7 +322,7 @@ def test_piles_go_before_the_next_sources_are_scattered(
         found.append((task.partition, {path.parent.name for path in piles(tmp_path)}))
         return write_shard(task)
 
-    run_passes(corpus, plan.tasks + plan_sharded(corpus, "notes").tasks, look)
+    run_sharded(corpus, plan.tasks + plan_sharded(corpus, "notes").tasks, look)
 
     assert found == [("prose", {"prose"})] * 2 + [("notes", {"notes"})] * 2
     assert piles(tmp_path) == []
@@ -358,7 +367,7 @@ def test_a_flipped_bit_in_a_pile_is_named_and_the_next_run_writes_it_again(
         first.write_bytes(content)
         return write_shard(task)
 
-    outcomes = run_passes(corpus, plan.tasks, damage_before_the_first)
+    outcomes = run_sharded(corpus, plan.tasks, damage_before_the_first)
 
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     assert errors and isinstance(errors[0], PartUseError)
@@ -421,7 +430,7 @@ def test_a_killed_run_goes_on_with_its_piles(shard: Shards, tmp_path: Path, in_p
         return write_shard(task)
 
     with pytest.raises(SystemFault, match="MemoryError"):
-        run_passes(corpus, plan.tasks, die_at_the_second)
+        run_sharded(corpus, plan.tasks, die_at_the_second)
     left = {path: path.stat().st_mtime_ns for path in piles(tmp_path)}
     if in_piles == "rows":
         lose_sequences(tmp_path)
@@ -438,7 +447,7 @@ def test_who_misses_a_pile_finds_the_shard_that_another_run_published(tmp_path: 
     corpus, plan = planned(tmp_path, [sequences(0, 30)])
 
     def gather_late(task: Task) -> list[PartRecord]:
-        run_passes(corpus, plan.tasks, write_shard)
+        run_sharded(corpus, plan.tasks, write_shard)
         return write_shard(task)
 
     def gather_too_late(task: Task) -> list[PartRecord]:
@@ -446,9 +455,9 @@ def test_who_misses_a_pile_finds_the_shard_that_another_run_published(tmp_path: 
             path.unlink()
         return write_shard(task)
 
-    [_, failed] = run_passes(corpus, plan.tasks, gather_too_late)[:2]
+    failed = run_sharded(corpus, plan.tasks, gather_too_late)[0]
     assert "FileNotFoundError" in str(failed.error)
-    outcomes = run_passes(corpus, plan.tasks, gather_late)
+    outcomes = run_sharded(corpus, plan.tasks, gather_late)
 
     assert [record.name for outcome in outcomes for record in outcome.records] == [
         "ledger",
@@ -465,7 +474,7 @@ def test_parts_committed_while_shards_were_planned_are_refused(
     plan = plan_sharded(corpus, "prose")
     publish_bucketed(corpus, [sequences(0, 91)])
 
-    [_, failed] = run_passes(corpus, plan.tasks, write_shard)[:2]
+    failed = run_sharded(corpus, plan.tasks, write_shard)[0]
     assert re.search(r"bucketed\[prose\] was committed again .* Run again", str(failed.error))
 
 

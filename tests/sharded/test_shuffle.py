@@ -18,7 +18,7 @@ from assets.sharded.shuffle import (
     Pile,
     common_length,
     gather,
-    plan_shards,
+    plan_bucket_shards,
     scatter,
     stored_buckets,
 )
@@ -47,7 +47,7 @@ def sequences(part: int, *counts: int) -> pl.DataFrame:
 def plan_of(parts: list[pl.DataFrame], config: ShardConfig) -> list[BucketShards]:
     counts = [sum(part.filter(pl.col("bucket") == b).height for part in parts) for b in (0, 1)]
     buckets = {f"b{b}": BucketSize(count, count * LENGTHS[b]) for b, count in enumerate(counts)}
-    return plan_shards("web", buckets, TOKEN_BYTES, config)
+    return plan_bucket_shards("web", buckets, TOKEN_BYTES, config)
 
 
 def indexed(parts: list[pl.DataFrame]) -> list[tuple[pl.DataFrame, NDArray[np.int64]]]:
@@ -88,7 +88,7 @@ def test_shards_are_as_many_as_the_target_size_needs() -> None:
         "none": BucketSize(0, 0),
         "one over": BucketSize(513, 513),
     }
-    plans = plan_shards("web", buckets, TOKEN_BYTES, KIB)
+    plans = plan_bucket_shards("web", buckets, TOKEN_BYTES, KIB)
     assert [(p.bucket, p.name, p.first_shard, p.num_shards) for p in plans] == [
         (0, "small", 0, 1),
         (1, "none", 1, 0),
@@ -97,7 +97,7 @@ def test_shards_are_as_many_as_the_target_size_needs() -> None:
 
 
 def test_a_sequence_larger_than_a_shard_is_not_cut() -> None:
-    plans = plan_shards("web", {"b": BucketSize(1, 10**6)}, 4, KIB)
+    plans = plan_bucket_shards("web", {"b": BucketSize(1, 10**6)}, 4, KIB)
     assert plans[0].num_shards == 1
 
 
@@ -124,20 +124,20 @@ def test_shards_are_planned_with_the_padding_that_they_store(
 
     assert {name: size.tokens for name, size in buckets.items()} == stored
     assert {name: n.sequences for name, n in buckets.items() if n.sequences} == {full: 10}
-    assert common_length(plan_shards("web", buckets, 2, KIB)) == length
+    assert common_length(plan_bucket_shards("web", buckets, 2, KIB)) == length
 
 
 def test_sequences_of_two_lengths_have_none_in_common() -> None:
     config = BucketConfig(mode="decompose", sequence_length=128, min_length=64)
     buckets = stored_buckets({"64": 1, "128": 1}, {"64": 64, "128": 128}, bucket_names(config))
-    assert common_length(plan_shards("web", buckets, 2, KIB)) is None
+    assert common_length(plan_bucket_shards("web", buckets, 2, KIB)) is None
 
 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
         ({"formats": ["mds", "mds"]}, "formats must differ"),
-        ({"formats": ["tfrecord"]}, "'parquet', 'megatron', 'mds'"),
+        ({"formats": ["tfrecord"]}, "parquet, megatron, mds"),
         ({"formats": []}, "at least 1 item"),
         ({"target_bytes": 4 << 30}, "less than or equal to 2147483648"),
     ],
@@ -150,9 +150,9 @@ def test_shards_that_cannot_be_are_refused(config: dict[str, Any], message: str)
 def test_keys_depend_on_seed_source_and_bucket() -> None:
     buckets = {name: BucketSize(1, 1) for name in ("a", "b")}
     plans = [
-        *plan_shards("web", buckets, 2, KIB),
-        *plan_shards("books", buckets, 2, KIB),
-        *plan_shards("web", buckets, 2, KIB.model_copy(update={"seed": 1})),
+        *plan_bucket_shards("web", buckets, 2, KIB),
+        *plan_bucket_shards("books", buckets, 2, KIB),
+        *plan_bucket_shards("web", buckets, 2, KIB.model_copy(update={"seed": 1})),
     ]
     assert len({plan.key for plan in plans}) == 6
 

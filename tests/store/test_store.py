@@ -11,7 +11,7 @@ import pytest
 import xxhash
 from polars.testing import assert_frame_equal
 
-from assets.sharded.drawn_files import drawn_places
+from assets.sharded.pinned_shards import pinned_places
 from resources.store.disk import HASH_BLOCK_BYTES, hash_file, try_lock_alone
 from resources.store.records import Manifest, PartRecord, Stats
 from resources.store.store import Partition, PartWriter, Store, StoreError, part_stem
@@ -294,7 +294,7 @@ def test_folders_that_something_else_needs_stay(web: Partition) -> None:
 
 def test_folders_of_shards_that_a_kept_mixture_names(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    assert drawn_places(store.partition("sharded", "web")) == set()
+    assert pinned_places(store.partition("sharded", "web")) == set()
     for number, text in enumerate([mixture("web", "1"), mixture("books", "2"), "{", "{}"]):
         phase = store.partition("mixed", f"phase{number}")
         writer = PartWriter(phase, "mix", "f")
@@ -304,7 +304,7 @@ def test_folders_of_shards_that_a_kept_mixture_names(tmp_path: Path) -> None:
         if number == 0:
             phase.commit(Manifest("mixed", phase.name, "g", "1", {}, (record,), Stats()))
 
-    found = drawn_places(store.partition("sharded", "web"))
+    found = pinned_places(store.partition("sharded", "web"))
 
     assert found == {tmp_path / "sharded/web/megatron-1"}
 

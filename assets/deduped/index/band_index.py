@@ -12,7 +12,7 @@ linear in the size of a bucket, connect all of it, and depend only on the docume
 order, not on the segments. Price: 16 bytes of disk per key.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
@@ -33,19 +33,6 @@ class Segment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stop: int
     prefix_bits: int
     entries: int
-
-
-def absorbed_from(live_entries: Sequence[int], new_entries: int) -> int:
-    """Return the number of segments that stay; the new segment absorbs those after them.
-
-    `live_entries` counts each segment's entries, oldest first. A segment with at most twice as many
-    entries as all that follow it is absorbed: sizes at least halve from one segment to the next.
-    """
-    staying = len(live_entries)
-    while staying and live_entries[staying - 1] <= 2 * new_entries:
-        staying -= 1
-        new_entries += live_entries[staying]
-    return staying
 
 
 def overlapping(prefix: int, prefix_bits: int, other_bits: int) -> range:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ import polars as pl
 from assets.sharded.formats.flat_rows import FlatRows, flat_rows
 from resources.settings.shards import MASK_FORMATS
 from resources.store.store import StoreError
+
+MAX_BYTES = (1 << 32) - 1  # of a file with a table of 32-bit offsets
 
 
 class FormatError(StoreError):
@@ -116,3 +119,20 @@ def state_of(files: list[ShardFile]) -> str:
     """Hash the names and contents of files to 32 hex digits, for readers that cache by a state."""
     content = "".join(f"{file.name}\0{file.sha256}\n" for file in files)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def write_records(path: Path, name: str, records: FlatRows, config: bytes = b"") -> None:
+    """Write the layout that MDS and litdata share: a table of 32-bit offsets, then the records.
+
+    That is u32 records, u32 offset[records + 1] from the file's start, the config, the records.
+    Raises FormatError if the offsets do not reach the end of the file.
+    """
+    first = 4 * (len(records.starts) + 1) + len(config)
+    size = first + int(records.starts[-1])
+    if size > MAX_BYTES:
+        raise too_large(name, f"{size:,} bytes", "its offsets end at 4 GiB")
+    with open(path, "wb") as file:
+        file.write(struct.pack("<I", len(records.starts) - 1))
+        (records.starts + first).astype("<u4").tofile(file)
+        file.write(config)
+        records.content.tofile(file)

@@ -22,9 +22,9 @@ from assets.sharded.formats.base import (
     rows_of,
     state_of,
     with_suffix,
+    write_records,
 )
 from assets.sharded.formats.flat_rows import FlatRows, headed
-from assets.sharded.formats.offset_table import write_records
 
 DATA_FORMATS = {"uint16": "no_header_numpy:5", "uint32": "no_header_numpy:6"}
 BARE_ARRAY = '[1, {"type": null, "context": null, "children_spec": []}]'  # an item is a leaf

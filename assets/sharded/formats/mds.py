@@ -15,9 +15,15 @@ from typing import Any
 
 import polars as pl
 
-from assets.sharded.formats.base import ShardFile, ShardFormat, ShardSchema, rows_of, with_suffix
+from assets.sharded.formats.base import (
+    ShardFile,
+    ShardFormat,
+    ShardSchema,
+    rows_of,
+    with_suffix,
+    write_records,
+)
 from assets.sharded.formats.flat_rows import FlatRows, by_length, headed
-from assets.sharded.formats.offset_table import write_records
 
 COLUMN = "tokens"
 HASH = "sha256"

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from assets.mixed.mixed_records import MIXED
-from assets.sharded.drawn_files import drawn_places
+from assets.sharded.pinned_shards import pinned_places
 from assets.sharded.sharded_records import SHARDED
 from corpus_loader.places.files import TAGS
 from pipeline_defs.commands.life.removed_sources import removed_sources, unbuilt_sources
@@ -155,7 +155,7 @@ def collect(
     for partition in sorted(places.values(), key=lambda each: each.stage != MIXED.name):
         needed = None
         if partition.stage == SHARDED.name:
-            needed = partial(drawn_places, keep_manifests=keep)
+            needed = partial(pinned_places, keep_manifests=keep)
         is_removed = partition.stage in SOURCE_STAGES and partition.name in removed
         kept = removed[partition.name] if is_removed else keep
         found = partition.sweep(kept, needed, is_dry=is_dry)

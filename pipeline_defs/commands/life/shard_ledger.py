@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from assets.sharded.exported_ledger_files import export_ledger
-from assets.sharded.generation_files import LEDGER, read_ledger
+from assets.sharded.ledger_files import LEDGER, read_ledger
 from assets.sharded.sharded_records import SHARDED
 from pipeline_defs.load_corpus import load_corpus
 from resources.store.disk import make_folder

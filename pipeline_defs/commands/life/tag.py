@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from assets.mixed.kept_shard_files import forbidden_shards
+from assets.mixed.continued_data_files import forbidden_shards
 from assets.sharded.sharded_records import SHARDED
 from corpus_loader.places.files import is_tag_name
 from pipeline_defs.commands.terminal.options import Json

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from assets.raw.raw_records import RAW
 from assets.raw.taken_down_files import Wanted, forget_patches, patches_meant, wanted_by
-from assets.sharded.drawn_files import MIXED, places_of
+from assets.sharded.pinned_shards import MIXED, places_of
 from assets.stages import STAGES
 from pipeline_defs.commands.life.raw_search import hits_in, on_all_cores, raw_parts
 from pipeline_defs.commands.life.state_chain import SOURCE_STAGES

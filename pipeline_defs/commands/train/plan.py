@@ -26,8 +26,7 @@ from assets.bucketed.bucketed_records import BUCKETED, LEAKAGE
 from assets.mixed.budgets import Budget, MixError
 from assets.mixed.mixed_records import MIXED
 from assets.mixed.mixture_files import read_mixture, realised
-from assets.mixed.phase_input_files import start_of
-from assets.mixed.phase_plan_files import plan_from_shards
+from assets.mixed.phase_input_files import plan_from_shards, start_of
 from assets.mixed.plan import PhasePlan, plan_phase
 from assets.mixed.report import Drawn
 from assets.sharded.sharded_records import SHARDED

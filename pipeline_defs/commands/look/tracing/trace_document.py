@@ -15,8 +15,7 @@ from msgspec import UNSET, UnsetType
 from assets.bucketed.bucketed_records import LEAKAGE
 from assets.bucketed.document_groups import shares_file
 from assets.deduped.document_files import kept_documents, read_kept_ids
-from assets.mixed.phase_source_files import bucket_of
-from assets.mixed.removed_row_files import removed_of
+from assets.mixed.phase_source_files import bucket_of, removed_of
 from assets.sharded.flat_row_files import segments_of
 from assets.sharded.shard_files import split_of
 from pipeline_defs.commands.look.lineage import Origin

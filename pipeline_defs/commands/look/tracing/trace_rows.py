@@ -12,7 +12,7 @@ import polars as pl
 from msgspec import UNSET, UnsetType, structs
 from numpy.typing import NDArray
 
-from assets.mixed.removed_row_files import removed_of
+from assets.mixed.phase_source_files import removed_of
 from assets.sharded.flat_row_files import FlatShard
 from assets.sharded.shard_files import MANIFEST_NAME
 from pipeline_defs.commands.look.lineage import InputRow, origins, places_of

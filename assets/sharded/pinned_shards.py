@@ -1,4 +1,4 @@
-"""Find files that phases draw from: a job may still train on them after another build."""
+"""Shards that kept mixtures draw from: a job may still train on them after another build."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from resources.store.store import Partition, Store, StoreError, newest_first
 MIXED = "mixed"
 
 
-def drawn_places(partition: Partition, keep_manifests: int | None = None) -> set[Path]:
+def pinned_places(partition: Partition, keep_manifests: int | None = None) -> set[Path]:
     """Return the folders of a source's shards, and the files of removed rows, of kept mixtures.
 
     `keep_manifests`: of those mixtures that are left when so many are kept, and of tags. A mixture
