@@ -1,0 +1,80 @@
+"""Each recipe of CONTRIBUTING.md is enough: followed in a copy of the product, it runs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PRODUCT = ("assets", "corpus_loader", "pipeline_defs", "resources")
+BLOCK = re.compile(r"^```(python|diff) (\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+MOST_FILES = 3  # that a reader or a rule may touch
+
+SUBTITLES = "1\n00:00:01,000 --> 00:00:02,500\nBees fly.\n\n2\n00:00:03,000 --> 00:00:04,000\nSo.\n"
+READ_SUBTITLES = """
+import gzip
+from pathlib import Path
+from assets.raw.places.find_inputs import find_inputs
+from assets.raw.readers.read_chunks import plan_slices, read_chunks
+from resources.settings.sources import SourceConfig
+
+folder = Path("in")
+folder.mkdir()
+said = SUBTITLES.encode()
+for name, data in {"a.srt": said, "b.srt.gz": gzip.compress(said), "c.srt": said * 99}.items():
+    (folder / name).write_bytes(data)
+for named in ("auto", "srt"):
+    source = SourceConfig(name="s", where=("in",), format=named, max_record_bytes=1024)
+    found = find_inputs(source, Path(), Path("store/downloads"))
+    assert [file.format for file in found.files] == ["srt"] * 3, found
+    slices = [(file, each) for file in found.files for each in plan_slices(file, 1 << 20)]
+    chunks = [c for file, each in slices for c in read_chunks(file, each, source, 1 << 20)]
+    texts = [text for chunk in chunks for text in chunk.documents["text"]]
+    assert texts[:2] == ["Bees fly.\\nSo."] * 2, texts
+    assert [chunk.quarantine.height for chunk in chunks] == [0, 0, 1], chunks
+"""
+
+
+def follow(recipe: str, folder: Path) -> list[str]:
+    """Copy the product to a folder, make the changes of a recipe, and return the changed files."""
+    for room in PRODUCT:
+        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    _, _, text = (ROOT / "CONTRIBUTING.md").read_text().partition(f"\n### {recipe}\n")
+    blocks = BLOCK.findall(re.split(r"^##", text, maxsplit=1, flags=re.MULTILINE)[0])
+    for kind, name, content in blocks:
+        path = folder / name
+        if kind == "python":
+            assert not path.exists(), f"{name} is not new"
+            path.write_text(content)
+        else:
+            path.write_text(changed(path.read_text(), content))
+    return [name for _, name, _ in blocks]
+
+
+def changed(text: str, diff: str) -> str:
+    """Return a text with the lines of a diff: each new one follows, or replaces, that before it."""
+    for before, line in pairwise(diff.splitlines()):
+        if line.startswith("+"):
+            known = f"{before[1:]}\n"
+            assert text.count(known) == 1, f"{before[1:]!r} is not in the file, or not once"
+            kept = "" if before.startswith("-") else known
+            text = text.replace(known, f"{kept}{line[1:]}\n")
+    return text
+
+
+@pytest.mark.parametrize(
+    ("recipe", "script"), [("A reader", f"SUBTITLES = {SUBTITLES!r}\n{READ_SUBTITLES}")]
+)
+def test_a_recipe_of_contributing_works(tmp_path: Path, recipe: str, script: str) -> None:
+    files = follow(recipe, tmp_path)
+    assert 0 < len(files) <= MOST_FILES
+
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
