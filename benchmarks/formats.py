@@ -2,7 +2,7 @@
 
     python benchmarks/formats.py [PARQUET_FOLDER] [MEGABYTES]
 
-PARQUET_FOLDER: shards of a source (`corpus path --source web --format parquet`); without it, ids
+PARQUET_FOLDER: shards of a source (`corpus shards path --source web --format parquet`); else ids
 are drawn by Zipf's law. They are cut into rows of 2,048 tokens, then into rows of 1 to 1,200. Both
 writers get what their users have: ours the stage's frame, the other one array per row. CPU seconds
 of one core; MB/s of token ids; bytes of all files per byte of ids. A writer that is not installed

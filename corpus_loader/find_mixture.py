@@ -174,7 +174,7 @@ def tagged_number(files: Files, phase: str, tag: str) -> int | None:
         there = ", ".join(tag_names(files)) or "none that this server lists"
         raise CorpusError(
             f"data is {tag!r}, which is neither a tag nor the fingerprint of a mixture, 32 hex "
-            f"digits. Tags are: {there}. `corpus tag NAME` makes one."
+            f"digits. Tags are: {there}. `corpus states tag NAME` makes one."
         ) from None
     except (KeyError, TypeError, ValueError) as error:
         raise CorpusError(

@@ -20,6 +20,12 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {what} {name!r}; {hint}"
 
 
+def check_name(what: str, name: str, known: Iterable[str]) -> None:
+    """Raise UsageError unless a name is known."""
+    if name not in (names := list(known)):
+        raise UsageError(unknown_name(what, name, names))
+
+
 class InputError(ValueError):
     """A source's `where` that cannot be turned into files; the message says what was searched.
 

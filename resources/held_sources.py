@@ -1,4 +1,4 @@
-"""Sources that are held in an earlier state (`corpus rollback`): what a run does of them.
+"""Sources that are held in an earlier state (`corpus states rollback`): what a run does of them.
 
 The stages that read documents one by one, up to `signatures`, stay in the state of the hold. What
 all sources decide together applies to a held source, too: no document of another source is then
@@ -57,5 +57,5 @@ def held_line(stage: str, hold: HeldSource) -> str:
     """Return the line of a run's log on a source that it leaves as it is."""
     return (
         f"{stage} skips {hold.source!r}, which is held in state {hold.state}: its documents stay "
-        f"as they are. `corpus rollback {hold.source} --release` ends it."
+        f"as they are. `corpus states rollback {hold.source} --release` ends it."
     )

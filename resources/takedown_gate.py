@@ -69,7 +69,7 @@ def check_hold(store: Store, hold: HeldSource) -> None:
     """Raise StoreError if a source is held in a state with a forbidden document."""
     if found := forbidden_in_hold(store, hold):
         raise StoreError(
-            f"{hold}, which has {found}. Nothing of it is published: give `corpus rollback "
+            f"{hold}, which has {found}. Nothing of it is published: give `corpus states rollback "
             f"{hold.source} --release`, then `corpus build`."
         )
 

@@ -136,7 +136,7 @@ def decide_part(task: Task[DecideInputs | StayingInputs]) -> list[PartRecord]:
     if isinstance(task.payload, StayingInputs) and own.fingerprint != task.fingerprint:
         raise StoreError(
             f"{task.title} has lost its decisions, and not all can be told from what is left. "
-            "Restore its files, or go back to an earlier state with `corpus rollback`."
+            "Restore its files, or go back to an earlier state with `corpus states rollback`."
         )
     if published := own.published():
         return published

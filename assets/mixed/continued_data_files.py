@@ -193,7 +193,7 @@ def kept_shards(
             if now is not None and (fault := fault_of(folder, now, then)):
                 raise MixError(fault)
             return there
-    raise MixError("no kept state has them: a tag of before would have kept them (`corpus tag`)")
+    raise MixError("no kept state has them: `corpus states tag` would have kept them")
 
 
 def has_all(there: dict[str, PhaseShard], wanted: tuple[Shard, ...]) -> bool:

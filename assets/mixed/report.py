@@ -6,7 +6,6 @@ The shares are computed from the order: whole blocks at even distances are sampl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,8 +19,6 @@ MOST_SAMPLES = 1 << 18
 MOST_SOURCES = len(SLICES) - 1  # more are drawn together as "others", as the pie does
 LEFT, TOP, WIDTH, HEIGHT = 44, 26, 500, 180  # pixels of the area
 LEGEND = 170
-SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
-
 Shares = npt.NDArray[np.float64]  # [points, sources]
 SourcesAt = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.integer]]
 
@@ -103,17 +100,6 @@ def band(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], colour: st
         ]
         path += [f"{x:.1f} {y:.2f}" for x, y in steps[::direction]]
     return f'<path d="M{"L".join(path)}Z" fill="{colour}"/>'
-
-
-def stacked(charts: Sequence[str]) -> str:
-    """Return one SVG with the charts one below the other."""
-    sizes = [tuple(map(int, SIZE.findall(chart)[0])) for chart in charts]
-    tops = [sum(height for _, height in sizes[:i]) for i in range(len(sizes) + 1)]
-    placed = [
-        chart.replace("<svg ", f'<svg y="{top}" ', 1)
-        for chart, top in zip(charts, tops, strict=False)
-    ]
-    return svg(max((width for width, _ in sizes), default=0), tops[-1], placed)
 
 
 def phase_markdown(phase: str, drawn: Drawn) -> dict[str, str]:

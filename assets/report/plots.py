@@ -6,6 +6,7 @@ colours are of Okabe and Ito's palette, which colour-blind readers can tell apar
 
 import base64
 import math
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -13,6 +14,7 @@ BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"
 SLICES = (BLUE, "#E69F00", GREEN, "#CC79A7", "#56B4E9", ORANGE, "#F0E442", GREY)
 ROW, LABELS, BARS, NUMBERS, CELL = 18, 250, 300, 170, 52  # pixels
 NAME_CHARS = 34  # what fits into LABELS
+SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
 FONT = 'font-family="sans-serif" font-size="12"'
 
 
@@ -143,6 +145,17 @@ def _slice(begin: float, share: float, colour: str) -> str:
 def _on_circle(turn: float) -> tuple[float, float]:
     angle = 2 * math.pi * turn - math.pi / 2
     return 95 + 78 * math.cos(angle), 105 + 78 * math.sin(angle)
+
+
+def stacked(charts: Sequence[str]) -> str:
+    """Return one SVG with the charts one below the other."""
+    sizes = [tuple(map(int, SIZE.findall(chart)[0])) for chart in charts]
+    tops = [sum(height for _, height in sizes[:i]) for i in range(len(sizes) + 1)]
+    placed = [
+        chart.replace("<svg ", f'<svg y="{top}" ', 1)
+        for chart, top in zip(charts, tops, strict=False)
+    ]
+    return svg(max((width for width, _ in sizes), default=0), tops[-1], placed)
 
 
 def as_markdown(plot: str, title: str) -> str:

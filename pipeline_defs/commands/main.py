@@ -7,116 +7,164 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from pipeline_defs.lasting_imports import lasting_imports
 
 HERE = "pipeline_defs.commands"
-VERBS = {  # group: {verb: help}
+
+
+Help = str  # of the function and module of the verb's name, in the folder of its noun or group
+Verb = Help | tuple[str, Help]  # else: module and function
+
+
+class Noun(NamedTuple):
+    """A word with verbs of its own."""
+
+    help: Help
+    verbs: Mapping[str, Verb]
+
+
+VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
     "build": {
         "init": "Write a commented pipeline.yaml for files of your own.",
         "build": "Build the corpus, or some sources, or as far as a stage.",
         "estimate": "Estimate documents, tokens, seconds and disk from a small sample.",
-        "explain": "Explain what a part was made of, and why it would be computed again.",
+        "explain": (
+            "build.next_run:explain",
+            "Explain what a part was made of, and why it would be computed again.",
+        ),
         "config": "List every key of pipeline.yaml with its meaning and default.",
-        "presets": "List the presets of rules, or print one as YAML.",
+        "engines": "Measure when threads, processes or Ray pay on this machine.",
+        "tokenizer": Noun(
+            "Train the tokenizer, or take its file.",
+            {
+                "retrain": (
+                    "build.tokenizer_verbs:retrain",
+                    "Train the next one; the next build encodes everything again.",
+                ),
+                "path": (
+                    "build.tokenizer_verbs:path",
+                    "Print the path of its file, to load it elsewhere.",
+                ),
+            },
+        ),
+        "rules": Noun(
+            "Look at the rules of filters, and choose their thresholds.",
+            {
+                "presets": (
+                    "build.config:presets",
+                    "List the presets of rules, or print one as YAML.",
+                ),
+                "sample": "Show documents that a rule rejected or only just kept.",
+                "whatif": "Count what other thresholds would keep, without a run.",
+                "calibrate": "Propose limits that keep a share of your own clean text.",
+                "propose": "Propose thresholds and weights from losses; print the edit alone.",
+                "renew": "Rank by today's documents; the next build filters these sources again.",
+            },
+        ),
     },
     "look": {
         "summary": "Show rows, reasons, tokens and mixes of the corpus.",
         "status": "Show running and last runs, and the state of every stage by source.",
-        "sample": "Show documents that a rule rejected or only just kept.",
-        "whatif": "Count what other thresholds would keep, without a run.",
-        "calibrate": "Propose limits that keep a share of your own clean text.",
-        "ui": "Serve Dagster's web UI on this machine, guarded against other web pages.",
-        "manifest": "Print a manifest, or list the newest of every partition.",
         "trace": "Trace a training sample to its documents, and a document to its fate.",
-        "engines": "Measure when threads, processes or Ray pay on this machine.",
+        "find": "Find the documents, kept or removed, that contain a string.",
+        "ui": "Serve Dagster's web UI on this machine, guarded against other web pages.",
+        "duplicates": Noun(
+            "Show clusters of duplicates, and how their texts differ.",
+            {
+                "show": (
+                    "look.duplicates:show_cluster",
+                    "Show a document's cluster, and how its copies differ.",
+                ),
+                "list": ("look.duplicates:list_clusters", "List the clusters, the largest first."),
+                "ledger": (
+                    "states.ledgers:ledger_of_build",
+                    "Print the ingest order as JSON, for another `dedup.ledger`.",
+                ),
+                "check": (
+                    "look.duplicates_check:check_sample",
+                    "Compare the removals of a sample with datasketch's.",
+                ),
+            },
+        ),
+        "language": Noun(
+            "Check the languages of documents.",
+            {
+                "check": (
+                    "look.language:check",
+                    "Compare our labels with langdetect's on a sample, and name the differences.",
+                ),
+            },
+        ),
     },
     "life": {
         "verify": "Compare every published file with its manifest; rebuild what differs.",
-        "takedown": "Remove documents for good, everywhere; `takedown prove` proves it.",
-        "find": "Find the documents, kept or removed, that contain a string.",
-        "history": "List the kept states of a source, and what changed in each.",
-        "diff": "Compare two states: documents in and out, numbers, thresholds.",
-        "rollback": "Go back to an earlier state of a source, and hold it there.",
-        "tag": "Name the state of the corpus: it stays, and can be trained on.",
-        "gc": "List what nothing names any more; remove it with --delete.",
+        "quarantine": Noun(
+            "See and replay records that could not be read.",
+            {
+                "list": (
+                    "life.quarantine:list_quarantine",
+                    "Count them by source, file and error, with next steps.",
+                ),
+                "show": ("life.quarantine:show_records", "Show where each is, why, and its bytes."),
+                "replay": (
+                    "life.quarantine:replay",
+                    "Read them again after a fix, or with patched records.",
+                ),
+            },
+        ),
+        "states": Noun(
+            "Compare the kept states of the corpus, name them, go back, clean up.",
+            {
+                "history": "List the kept states of a source, and what changed in each.",
+                "diff": "Compare two states: documents in and out, numbers, thresholds.",
+                "rollback": "Go back to an earlier state of a source, and hold it there.",
+                "tag": "Name the state of the corpus: it stays, and can be trained on.",
+                "gc": "List what nothing names any more; remove it with --delete.",
+                "manifest": "Print a manifest, or list the newest of every partition.",
+            },
+        ),
+        "takedown": (
+            "takedown.request:takedown",
+            "Remove documents for good, everywhere; `takedown prove` proves it.",
+        ),
     },
     "train": {
         "plan": "Compare what the phases ask for with what is there.",
-        "path": "Print the folder of a format, for a trainer's config.",
+        "shards": Noun(
+            "Find the shards, keep their order, simulate reading them.",
+            {
+                "path": (
+                    "train.path:path",
+                    "Print the folder of a format, for a trainer's config.",
+                ),
+                "ledger": (
+                    "states.ledgers:ledger_of_shards",
+                    "Write the generations of all sources to a folder, for another build.",
+                ),
+                "simulate": (
+                    "train.loader_verbs:simulate",
+                    "Compute order, shares, bytes and cache hits of a job; no token is read.",
+                ),
+            },
+        ),
     },
 }
-NESTED = {  # (group, name of the verb, help): {verb of it: (module and function, help)}
-    ("look", "duplicates", "Show clusters of duplicates, and how their texts differ."): {
-        "show": (
-            "duplicates:show_cluster",
-            "Show a document's cluster, and how its copies differ.",
-        ),
-        "list": ("duplicates:list_clusters", "List the clusters, the largest first."),
-        "ledger": (
-            "duplicates:ledger_of_build",
-            "Print the ingest order as JSON, for another `dedup.ledger`.",
-        ),
-        "check": (
-            "duplicates_check:check_sample",
-            "Compare the removals of a sample with datasketch's.",
-        ),
-    },
-    ("build", "tokenizer", "Train the tokenizer, or take its file."): {
-        "retrain": (
-            "tokenizer_verbs:retrain",
-            "Train the next one; the next build encodes everything again.",
-        ),
-        "path": ("tokenizer_verbs:path", "Print the path of its file, to load it elsewhere."),
-    },
-    ("build", "percentiles", "Renew what percentiles of quality refer to."): {
-        "renew": (
-            "percentile_verbs:renew",
-            "Rank by today's documents; the next build filters these sources again.",
-        ),
-    },
-    ("life", "shards", "Keep the order of shards."): {
-        "ledger": (
-            "shard_ledger:ledger_of_shards",
-            "Write the generations of all sources to a folder, for another `shards.ledger`.",
-        ),
-    },
-    ("train", "loader", "Simulate the reads of training jobs."): {
-        "simulate": (
-            "loader_verbs:simulate",
-            "Compute order, shares, bytes and cache hits of a job, without reading a token.",
-        ),
-    },
-    ("life", "quarantine", "See and replay records that could not be read."): {
-        "list": (
-            "quarantine_list:list_quarantine",
-            "Count them by source, file and error, with next steps.",
-        ),
-        "show": ("quarantine_show:show_records", "Show where each is, why, and its bytes."),
-        "replay": (
-            "quarantine_replay:replay",
-            "Read them again after a fix, or with patched records.",
-        ),
-    },
-    ("train", "thresholds", "Thresholds that training speaks for."): {
-        "propose": (
-            "thresholds:propose",
-            "Propose thresholds and weights from losses; print the edit, and change nothing.",
-        ),
-    },
-    ("look", "language", "Check the languages of documents."): {
-        "check": (
-            "language:check",
-            "Compare our labels with langdetect's on a sample, and name the differences.",
-        ),
-    },
+MOVED = {  # verbs as they were before they had a noun; they still work
+    **{old: ("states", old) for old in ("history", "diff", "rollback", "tag", "gc", "manifest")},
+    **{old: ("rules", old) for old in ("presets", "sample", "whatif", "calibrate")},
+    "path": ("shards", "path"),
+    "thresholds": ("rules",),
+    "percentiles": ("rules",),
+    "loader": ("shards",),
 }
 GROUPS = {name: Group(name.capitalize(), sort_key=n) for n, name in enumerate(VERBS)}
 OPTIONS = Group("Options", sort_key=len(GROUPS))
@@ -133,7 +181,7 @@ app["--help"].group = app["--version"].group = OPTIONS
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code is 0 if all is well, 1 if not, 2 for wrong usage."""
-    tokens = list(sys.argv[1:] if arguments is None else arguments)
+    tokens = new_form(list(sys.argv[1:] if arguments is None else arguments))
     try:
         with lasting_imports():  # the verb is imported here
             is_missing = is_verb_missing(tokens)
@@ -154,8 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return leave_output()
     except Exception as error:
-        from pipeline_defs.commands.terminal.records_faults import records_fault
-        from pipeline_defs.commands.terminal.system_faults import system_fault
+        from pipeline_defs.commands.unexpected_errors import records_fault, system_fault
 
         failed = exit_code_of(error)
         reason = records_fault(error) or (None if failed else system_fault(error))
@@ -163,6 +210,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sys.stderr.write(f"{reason or error}\n")
         return failed or 1
+
+
+def new_form(tokens: list[str]) -> list[str]:
+    """Return a command line as it is written today; an earlier form of a verb is told."""
+    if not tokens or tokens[0] not in MOVED:
+        return tokens
+    now = [*MOVED[tokens[0]], *tokens[1:]]
+    sys.stderr.write(f"`corpus {tokens[0]}` is now: corpus {shlex.join(now[:2])}\n")
+    return now
 
 
 def is_output_closed() -> bool:
@@ -201,14 +257,20 @@ def exit_code_of(error: Exception) -> int | None:
 def add_verbs() -> None:
     """Register every verb with its group, by the name of its module and function."""
     for group, verbs in VERBS.items():
-        for verb, text in verbs.items():
-            path = f"{HERE}.{group}.{verb}:{verb}"
-            app.command(path, name=verb, help=text, group=GROUPS[group])
-    for (group, name, text), verbs_of_verb in NESTED.items():
-        nested = App(name=name, help=text, group=GROUPS[group])
-        for verb, (function, help_text) in verbs_of_verb.items():
-            nested.command(f"{HERE}.{group}.{function}", name=verb, help=help_text)
-        app.command(nested)
+        for name, verb in verbs.items():
+            if isinstance(verb, Noun):
+                noun = App(name=name, help=verb.help, group=GROUPS[group])
+                for own, of_noun in verb.verbs.items():
+                    add_verb(noun, name, own, of_noun)
+                app.command(noun)
+            else:
+                add_verb(app, group, name, verb, group=GROUPS[group])
+
+
+def add_verb(parent: App, folder: str, name: str, verb: Verb, **options: Any) -> None:
+    """Register a verb of the command or of a noun; its module is imported when it runs."""
+    function, text = (f"{folder}.{name}:{name}", verb) if isinstance(verb, str) else verb
+    parent.command(f"{HERE}.{function}", name=name, help=text, **options)
 
 
 @app.command(group=OPTIONS)

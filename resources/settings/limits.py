@@ -58,7 +58,7 @@ def without_forms(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
 
 
 def limit_text(limit: float | tuple[str, ...] | LimitByLanguage) -> str:
-    """Write a threshold the way `corpus whatif --set` reads it."""
+    """Write a threshold the way `corpus rules whatif --set` reads it."""
     if isinstance(limit, Mapping):
         return ",".join(f"{lang}:{_number(number)}" for lang, number in limit.items())
     return ",".join(limit) if isinstance(limit, tuple | list) else _number(limit)

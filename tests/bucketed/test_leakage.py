@@ -26,10 +26,9 @@ from assets.bucketed.leakage_asset import STAGE as LEAKAGE
 from assets.deduped.asset import STAGE as DEDUPED
 from assets.deduped.document_files import kept_documents, read_kept
 from assets.stages import used_stages
-from pipeline_defs.commands.look.tracing.trace_document import DocumentTrace, trace_document
-from pipeline_defs.commands.look.tracing.trace_show import print_document
-from pipeline_defs.commands.train.plan import plan_corpus
-from pipeline_defs.commands.train.plan_show import leakage_lines
+from pipeline_defs.commands.look.trace import print_document
+from pipeline_defs.commands.look.trace_document import DocumentTrace, trace_document
+from pipeline_defs.commands.train.plan import plan_corpus, show
 from resources.run_reports import read_report
 from resources.store.mapped_files import map_arrow
 
@@ -212,7 +211,8 @@ def test_quoting_documents_are_not_drawn_night_after_night(
     [line] = [line for line in printed(traced, capsys) if "13-grams" in line]
     assert re.search(r"of its 13-grams are in the held-out \w+: in no sequence for it", line)
     report = plan_corpus(corpus, ["main"])
-    said = " ".join(leakage_lines(report))
+    show(report)
+    said = capsys.readouterr().out
     assert f"left out for more than 20%: {rejected(corpus)['notes']} of " in said
     assert "notes: worst overlap of a training document with a held-out one: 0.0% of" in said
     [line, *_] = [text for text in report.warnings if "'notes'" in text]

@@ -1,4 +1,4 @@
-"""`corpus calibrate` proposes limits under which a run keeps what was asked."""
+"""`corpus rules calibrate` proposes limits under which a run keeps what was asked."""
 
 import json
 from pathlib import Path
@@ -160,14 +160,14 @@ def test_the_tables_and_the_proposal_are_printed(
     by_language(config)
     build(open_corpus(config), "raw", "filtered")
 
-    assert main(["calibrate", "--source", "prose"]) == 0
+    assert main(["rules", "calibrate", "--source", "prose"]) == 0
 
     text = capsys.readouterr().out
     assert "limits that keep 95.0% of prose" in text and "gopher_quality.too_few_words" in text
     start = text.index("rules:\n")
     proposed = yaml.safe_load(text[start : text.index("To replay")])
     assert proposed["rules"]["length"]["min_chars"]
-    assert "corpus whatif --source prose --set 'length.min_chars=de:" in text
+    assert "corpus rules whatif --source prose --set 'length.min_chars=de:" in text
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_wrong_use_is_named(
     code: int,
     message: str,
 ) -> None:
-    assert main(["calibrate", *arguments]) == code
+    assert main(["rules", "calibrate", *arguments]) == code
     assert message in capsys.readouterr().err
 
 
@@ -196,7 +196,7 @@ def test_too_few_documents_are_refused_with_their_number(
 ) -> None:
     build(open_corpus(config), "raw", "filtered")
 
-    assert main(["calibrate", "--source", "notes"]) == 1
+    assert main(["rules", "calibrate", "--source", "notes"]) == 1
 
     message = capsys.readouterr().err
     assert "41 documents" in message and "50" in message and "materialize" in message

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from builders import Build, open_corpus, write_corpus, write_jsonl
 
-from pipeline_defs.commands.look.engines import choice_of, ray_bytes
+from pipeline_defs.commands.build.engines import choice_of, ray_bytes
 from pipeline_defs.commands.main import main
 from pipeline_defs.forecast import engine_trial
 from pipeline_defs.forecast.engine_trial import (
@@ -105,7 +105,7 @@ def test_advice_names_all_engines_and_the_file(
     corpus = open_corpus(write_corpus(tmp_path))
     trial = Trial(16_000_000, True, 2, (stage((0.1, 1e-7), (0.6, 5e-8)),))
     monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
-    monkeypatch.setattr("pipeline_defs.commands.look.engines.try_engines", lambda *_: trial)
+    monkeypatch.setattr("pipeline_defs.commands.build.engines.try_engines", lambda *_: trial)
 
     assert main(["engines", *([] if keep else ["--no-keep"])]) == 0
     printed = capsys.readouterr().out

@@ -9,7 +9,7 @@ import dagster as dg
 import msgspec
 import pytest
 
-from pipeline_defs.commands.build.failed_sources import failed_sources_only
+from pipeline_defs.commands.build.dagster_commands import failed_sources_only
 from resources.runs.run_notes import OpenNote, change_note, new_note
 from resources.source_faults import FAILED_SOURCES_TAG
 

@@ -1,4 +1,4 @@
-"""`corpus loader simulate`: its counts are those of the loaders of such a job."""
+"""`corpus shards simulate`: its counts are those of the loaders of such a job."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_counts_are_those_of_the_loaders(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     args = ["--world", "3", "--batch", "2", "--ranks-per-node", "2", "--format", "json"]
-    assert main(["loader", "simulate", *args, "--cache-gb", "1e-9"]) == 0
+    assert main(["shards", "simulate", *args, "--cache-gb", "1e-9"]) == 0
     found = json.loads(capsys.readouterr().out)
 
     options = LoaderOptions(verify=False)
@@ -55,7 +55,7 @@ def test_steps_of_the_next_epoch_begin_after_what_was_dropped(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     args = ["--world", "3", "--batch", "2", "--steps", "9", "--format", "json"]
-    assert main(["loader", "simulate", *args]) == 0
+    assert main(["shards", "simulate", *args]) == 0
     found = json.loads(capsys.readouterr().out)
 
     ranks = [CorpusLoader(store, "main", rank, 3, 2) for rank in range(3)]
@@ -70,10 +70,10 @@ def test_steps_of_the_next_epoch_begin_after_what_was_dropped(
 def test_more_ranks_than_samples_are_refused(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["loader", "simulate", "--world", "64"]) == 2
+    assert main(["shards", "simulate", "--world", "64"]) == 2
     assert "the phase has 37 samples; 64 ranks with batches of 8" in capsys.readouterr().err
 
 
 def test_an_unknown_phase_is_named(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["loader", "simulate", "--world", "1", "--phase", "mian"]) == 2
+    assert main(["shards", "simulate", "--world", "1", "--phase", "mian"]) == 2
     assert "main" in capsys.readouterr().err

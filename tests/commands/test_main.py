@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_defs.commands.main import NESTED, VERBS, main
+from pipeline_defs.commands.main import MOVED, VERBS, Noun, main
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL_VERBS = sorted(verb for verbs in VERBS.values() for verb in verbs)
-NESTED_VERBS = [(outer, verb) for (_, outer, _), verbs in NESTED.items() for verb in verbs]
+NOUNS = {name: verb for of in VERBS.values() for name, verb in of.items() if isinstance(verb, Noun)}
+NESTED_VERBS = [(noun, verb) for noun, verbs in NOUNS.items() for verb in verbs.verbs]
 
 
 def test_help_lists_every_verb_by_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -19,7 +20,7 @@ def test_help_lists_every_verb_by_group(capsys: pytest.CaptureFixture[str]) -> N
 
     shown = capsys.readouterr().out
     assert [group.capitalize() in shown for group in VERBS] == [True] * 4
-    assert all(f"│ {verb} " in shown for verb in [*ALL_VERBS, *dict(NESTED_VERBS)])
+    assert all(f"│ {verb} " in shown for verb in ALL_VERBS)
 
 
 @pytest.mark.parametrize("verb", ALL_VERBS)
@@ -36,6 +37,18 @@ def test_every_verb_of_a_verb_has_help(
     assert f"Usage: corpus {outer} {verb}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("old", MOVED)
+def test_a_verb_as_it_was_works_and_tells_its_new_form(
+    capsys: pytest.CaptureFixture[str], old: str
+) -> None:
+    new = " ".join(MOVED[old])
+    assert main([old, "--help"]) == 0
+
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"Usage: corpus {new}")
+    assert printed.err.startswith(f"`corpus {old}` is now: corpus {new}")
+
+
 def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"{version('tokenmill')}\n"
@@ -47,9 +60,9 @@ def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> Non
         (["sumary"], 'Did you mean "summary"?'),
         (["duplicates", "shw"], 'Did you mean "show"?'),
         (["plan", "--phas", "general"], "Did you mean --phase?"),
-        (["path"], "give either --source or --phase; given: neither"),
-        (["whatif", "--all", "--source", "web"], "given: --source, --all"),
-        (["sample", "--rule", "length.too_short"], "--source"),
+        (["shards", "path"], "give either --source or --phase; given: neither"),
+        (["rules", "whatif", "--all", "--source", "web"], "given: --source, --all"),
+        (["rules", "sample", "--rule", "length.too_short"], "--source"),
     ],
 )
 def test_wrong_usage_gives_code_2_and_a_hint(

@@ -1,4 +1,4 @@
-"""`corpus manifest` shows people what programs read in one line."""
+"""`corpus states manifest` shows people what programs read in one line."""
 
 import json
 from pathlib import Path
@@ -18,16 +18,16 @@ def manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Manifest]
     made = [Manifest("raw", "prose", f"{n}", "1", {}, parts, Stats()) for n in range(2)]
     for each in made:
         corpus.store.partition("raw", "prose").commit(each)
-    monkeypatch.setattr("pipeline_defs.commands.look.manifest.load_corpus", lambda: corpus)
+    monkeypatch.setattr("pipeline_defs.commands.states.manifest.load_corpus", lambda: corpus)
     return made
 
 
 def test_the_newest_or_a_numbered_one_is_printed_indented(
     manifests: list[Manifest], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["manifest", "raw", "prose"]) == 0
+    assert main(["states", "manifest", "raw", "prose"]) == 0
     assert capsys.readouterr().out == to_json(manifests[1]).decode()
-    assert main(["manifest", "raw", "prose", "--number", "1", "--parts", "2"]) == 0
+    assert main(["states", "manifest", "raw", "prose", "--number", "1", "--parts", "2"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["fingerprint"] == "0" and [part["name"] for part in shown["parts"]] == ["p0", "p1"]
 
@@ -35,14 +35,14 @@ def test_the_newest_or_a_numbered_one_is_printed_indented(
 def test_without_a_place_every_partition_is_listed(
     manifests: list[Manifest], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["manifest"]) == 0
+    assert main(["states", "manifest"]) == 0
     assert capsys.readouterr().out == "raw prose: 2\n"
 
 
 def test_a_manifest_that_is_not_kept_is_answered_with_those_that_are(
     manifests: list[Manifest], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["manifest", "raw", "prose", "--number", "7"]) == 2
+    assert main(["states", "manifest", "raw", "prose", "--number", "7"]) == 2
     assert "no manifest 7; kept are: 1, 2" in capsys.readouterr().err
-    assert main(["manifest", "raw", "notes"]) == 1
+    assert main(["states", "manifest", "raw", "notes"]) == 1
     assert "raw[notes] is not materialized" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`corpus path` on a store with a few published files."""
+"""`corpus shards path` on a store with a few published files."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def publish(corpus: Any, stage: str, partition: str, state: str, formats: list[s
 def test_the_newest_folder_is_printed_alone(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = main(["path", "--source", "prose", "--format", "megatron"])
+    code = main(["shards", "path", "--source", "prose", "--format", "megatron"])
 
     assert (code, capsys.readouterr().out) == (0, f"{store}/sharded/prose/megatron-22222222\n")
 
 
 def test_every_format_without_one_named(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["path", "--source", "prose"])
+    code = main(["shards", "path", "--source", "prose"])
 
     folder = f"{store}/sharded/prose"
     lines = f"megatron\t{folder}/megatron-22222222\nparquet\t{folder}/parquet-22222222\n"
@@ -68,5 +68,5 @@ def test_every_format_without_one_named(store: Path, capsys: pytest.CaptureFixtu
 def test_what_there_is_instead(
     arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["path", *arguments]) == code
+    assert main(["shards", "path", *arguments]) == code
     assert said in capsys.readouterr().err

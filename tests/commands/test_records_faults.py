@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 from documented import ROOT
 
-from pipeline_defs.commands.terminal.records_faults import records_fault
+from pipeline_defs.commands.unexpected_errors import records_fault
 
 
 def test_a_missing_package_is_named_with_its_extra(

@@ -1,4 +1,4 @@
-"""`corpus gc` removes what is left of a source that pipeline.yaml no longer has."""
+"""`corpus states gc` removes what is left of a source that pipeline.yaml no longer has."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from every_stage import run_stage
 
 from assets.filtered.asset import STAGE as FILTERED
 from assets.raw.asset import STAGE as RAW
-from pipeline_defs.commands.life.tag import make_tag
 from pipeline_defs.commands.main import main
+from pipeline_defs.commands.states.tag import make_tag
 from resources.store.named_states import HeldSource, create, hold_path, read_holds
 
 Told = Callable[..., Any]
@@ -34,7 +34,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Told:
     def gc(sources: tuple[str, ...], *words: str) -> Any:
         configured(tmp_path, *sources)
         capsys.readouterr()
-        assert main(["gc", *words, "--json"]) == 0
+        assert main(["states", "gc", *words, "--json"]) == 0
         return json.loads(capsys.readouterr().out)
 
     return gc
@@ -76,7 +76,7 @@ def test_a_slip_in_the_name_of_a_source_removes_nothing(told: Told, tmp_path: Pa
     assert len(places(tmp_path)) == 4
     told(("web", "odl"), "--delete", "--removed-source", "old")
     assert places(tmp_path) == ["filtered/web", "raw/web"]
-    assert main(["gc", "--removed-source", "web"]) == 2
+    assert main(["states", "gc", "--removed-source", "web"]) == 2
 
 
 def test_a_takedown_reaches_a_removed_source(
@@ -89,7 +89,7 @@ def test_a_takedown_reaches_a_removed_source(
     assert main(["takedown", "--url", extra["url"], "--reason", "asked"]) == 0
     assert "1 documents" in capsys.readouterr().out
     assert main(["takedown", "prove", "--purge"]) == 1
-    assert "`corpus gc --delete` removes it" in capsys.readouterr().out
+    assert "`corpus states gc --delete` removes it" in capsys.readouterr().out
     told(("web",), "--delete")
     assert main(["takedown", "prove"]) == 0
 

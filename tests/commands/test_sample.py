@@ -1,4 +1,4 @@
-"""`corpus sample` shows documents with their faults, and escapes texts on screen and page."""
+"""`corpus rules sample` shows documents with their faults, and escapes texts on screen and page."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build) -> Pat
 
 
 def sample(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    code = main(["sample", *arguments])
+    code = main(["rules", "sample", *arguments])
     output = capsys.readouterr()
     assert code == 0, output.err
     return output.out
@@ -122,7 +122,7 @@ def test_nothing_to_show_is_no_error(config: Path, capsys: pytest.CaptureFixture
 def test_unknown_names_are_refused(
     config: Path, capsys: pytest.CaptureFixture[str], source: str, rule: str, message: str
 ) -> None:
-    assert main(["sample", "--source", source, "--rule", rule]) == 2
+    assert main(["rules", "sample", "--source", source, "--rule", rule]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -145,9 +145,12 @@ def test_raw_documents_that_are_gone_are_said(
     (config.parent / "input/prose/short.jsonl").unlink()
     build(open_corpus(config), "raw")
 
-    assert main(["sample", "--source", "prose", "--rule", "length.too_short"]) == 1
+    assert main(["rules", "sample", "--source", "prose", "--rule", "length.too_short"]) == 1
     assert "Materialize `filtered` for 'prose' again" in capsys.readouterr().err
 
 
 def test_a_count_of_nothing_is_refused(config: Path) -> None:
-    assert main(["sample", "--source", "prose", "--rule", "length.too_short", "--count", "0"]) == 2
+    assert (
+        main(["rules", "sample", "--source", "prose", "--rule", "length.too_short", "--count", "0"])
+        == 2
+    )

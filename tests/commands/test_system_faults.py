@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from builders import write_corpus
 
-from pipeline_defs.commands.terminal.system_faults import system_fault
+from pipeline_defs.commands.unexpected_errors import system_fault
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = (sys.executable, "-m", "pipeline_defs.commands.main")

@@ -1,4 +1,4 @@
-"""`corpus thresholds propose` turns losses into one edit of pipeline.yaml, and changes nothing."""
+"""`corpus rules propose` turns losses into one edit of pipeline.yaml, and changes nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 from builders import Build, open_corpus, write_corpus
 
 from pipeline_defs.commands.main import main
-from pipeline_defs.commands.train.thresholds import read_losses
+from pipeline_defs.commands.rules.propose import read_losses
 from resources.errors import UsageError
 from resources.settings.filtering.presets import lay_over
 
@@ -50,7 +50,7 @@ def decisions(corpus: Any, source: str) -> pl.DataFrame:
 
 
 def propose(capsys: pytest.CaptureFixture[str], path: Path, *more: str) -> dict[str, Any]:
-    code = main(["thresholds", "propose", "--loss", str(path), "--json", *more])
+    code = main(["rules", "propose", "--loss", str(path), "--json", *more])
     output = capsys.readouterr()
     assert code == 0, output.err
     found: dict[str, Any] = json.loads(output.out)

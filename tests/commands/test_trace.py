@@ -25,17 +25,18 @@ from sharded_corpus import remove_rows
 from assets.deduped.asset import STAGE as DEDUPED
 from assets.raw.asset import STAGE as RAW
 from assets.sharded.asset import STAGE as SHARDED
-from assets.sharded.asset import plan_sharded, run_passes, write_shard
+from assets.sharded.asset import plan_sharded, write_shard
 from assets.sharded.flat_row_files import open_shard
 from assets.stages import STAGES
 from assets.text.marks import id_marks
 from corpus_loader import CorpusLoader
 from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions
-from pipeline_defs.commands.look.tracing.trace_rows import byte_of
+from pipeline_defs.commands.look.trace_rows import byte_of
 from pipeline_defs.commands.main import main
-from pipeline_defs.commands.terminal.output import masked_values
+from pipeline_defs.commands.terminal import masked_values
 from resources.materialize.materialization import manifest_of
+from resources.passes import run_passes
 from resources.takedowns import Takedown, add_takedown
 
 NASTY = "the mill \x1b[31mred\x07 [bold]of[/nothing] \u202e and its river "

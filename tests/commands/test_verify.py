@@ -17,8 +17,8 @@ from command_line import start, until
 from assets.raw.places.patch_files import Patch, add_patches
 from assets.stages import STAGES
 from corpus_loader.seal import sealed, unsealed
-from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.repair import repair
+from pipeline_defs.commands.life.verify import find_faults
 from pipeline_defs.commands.main import main
 from pipeline_defs.definitions import build_defs
 from resources.runs.run_notes import read_notes
@@ -272,7 +272,7 @@ def test_damaged_patches_takedowns_tags_and_holds_are_named(
     add_patches(corpus, "prose", [Patch("input/prose/a.jsonl", 7, "", '{"text":"one"}')])
     for number in range(3):
         add_takedown(root, Takedown("url", f"ticket {number}", addresses=(f"{number:064}",)))
-    assert main(["tag", "v1"]) == main(["verify", "--fast"]) == 0
+    assert main(["states", "tag", "v1"]) == main(["verify", "--fast"]) == 0
     (root / "_holds").mkdir()
     shutil.copy(root / "_tags/v1.json", root / "_holds/prose.json")
     flip_bit(root / "_patches/prose/00000001.json")

@@ -1,4 +1,4 @@
-"""`corpus whatif` gives the result of a real run with the changed thresholds."""
+"""`corpus rules whatif` gives the result of a real run with the changed thresholds."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def whatif(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    code = main(["whatif", *arguments, "--json"])
+    code = main(["rules", "whatif", *arguments, "--json"])
     output = capsys.readouterr()
     assert code == 0, output.err
     found: dict[str, Any] = json.loads(output.out)
@@ -38,7 +38,7 @@ def whatif(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any
 
 
 def error(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    return main(["whatif", *arguments]), capsys.readouterr().err
+    return main(["rules", "whatif", *arguments]), capsys.readouterr().err
 
 
 def settings_of(*changes: str) -> list[str]:
@@ -98,9 +98,9 @@ def test_a_document_with_too_many_values_is_kept_by_no_change(
     assert numbers["pii.too_many_values"] == 1
     assert found["rules"]["pii.too_many_values"]["then"]["documents"] == 1
     arguments = ["--source", "prose", "--rule", "pii.too_many_values"]
-    assert main(["sample", *arguments]) == 0
+    assert main(["rules", "sample", *arguments]) == 0
     assert "1 documents rejected by pii.too_many_values" in capsys.readouterr().out
-    assert main(["calibrate", "--source", "prose", "--keep", "0.9"]) == 0
+    assert main(["rules", "calibrate", "--source", "prose", "--keep", "0.9"]) == 0
 
 
 WEB = Path(__file__).resolve().parents[2] / "sample_data/web"
@@ -175,7 +175,9 @@ def test_the_tables_and_the_plot_show_the_change(
     build(open_corpus(config), "raw", "filtered")
 
     target = tmp_path / "plot.svg"
-    code = main(["whatif", "--all", "--set", "length.too_short=150", "--plot", str(target)])
+    code = main(
+        ["rules", "whatif", "--all", "--set", "length.too_short=150", "--plot", str(target)]
+    )
 
     text = capsys.readouterr().out
     assert code == 0

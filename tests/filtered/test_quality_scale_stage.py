@@ -123,7 +123,7 @@ def test_a_scale_is_renewed_on_purpose(
     assert read_report(corpus.store.root, "quality_scale", "prose").parts_computed == 0
     assert decisions(corpus)["quality_percentile"].mean() == pytest.approx(0.5, abs=0.01)
     monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
-    assert main(["percentiles", "renew", "prse"]) == 2
+    assert main(["rules", "renew", "prse"]) == 2
     assert "prse" in capsys.readouterr().err
 
 
@@ -132,7 +132,7 @@ def test_a_source_without_percentiles_is_not_renewed(
 ) -> None:
     monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
     for sources in ([], ["prose"]):
-        assert main(["percentiles", "renew", *sources]) == 2
+        assert main(["rules", "renew", *sources]) == 2
         assert "ranks documents of these sources: none" in capsys.readouterr().err
 
 

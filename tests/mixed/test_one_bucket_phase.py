@@ -170,7 +170,7 @@ def test_simulated_counts_are_those_of_the_loaders(
 ) -> None:
     monkeypatch.setenv("TOKENMILL_CONFIG", str(built.store.root.parent / "pipeline.yaml"))
     job = ["--world", str(world), "--batch", str(BLOCK // world), "--format", "json"]
-    assert main(["loader", "simulate", *job]) == 0
+    assert main(["shards", "simulate", *job]) == 0
     found = json.loads(capsys.readouterr().out)
 
     root = built.store.root

@@ -13,9 +13,8 @@ from assets.mixed.report import (
     phase_markdown,
     shares_chart,
     shares_over_position,
-    stacked,
 )
-from assets.report.plots import SLICES, bar_chart, pie_chart
+from assets.report.plots import SLICES, bar_chart, pie_chart, stacked
 
 
 def test_shares_follow_the_order() -> None:

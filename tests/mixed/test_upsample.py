@@ -222,7 +222,7 @@ def test_simulated_jobs_draw_the_classes_as_the_loaders_do(
     build_all(build, corpus)
     monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
     capsys.readouterr()
-    assert main(["loader", "simulate", "--world", "2", "--batch", "4", "--format", "json"]) == 0
+    assert main(["shards", "simulate", "--world", "2", "--batch", "4", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
 
     ranks = [CorpusLoader(corpus.store.root, "main", rank, 2, 4) for rank in range(2)]

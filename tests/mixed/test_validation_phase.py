@@ -305,5 +305,5 @@ def test_commands_say_that_nothing_is_held_out(
     for refused in (sample, world):
         assert main([*refused, "--phase", "validation"]) != 0
         assert "no document is held out" in command.capfd.readouterr().err
-    assert main(["path", "--source", "prose", "--split", "validation"]) != 0
+    assert main(["shards", "path", "--source", "prose", "--split", "validation"]) != 0
     assert "has no shards of documents that are held out" in command.capfd.readouterr().err

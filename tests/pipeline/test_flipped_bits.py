@@ -18,8 +18,8 @@ from every_stage import build, run_stage, write_inputs
 from assets.deduped.decontamination.evaluation_index_files import load_index
 from assets.stages import BY_NAME, STAGES
 from corpus_loader.seal import sealed, unsealed
-from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.repair import repair
+from pipeline_defs.commands.life.verify import find_faults
 from resources.stage import partition_names
 from resources.store.disk import hash_file
 from resources.store.records import FileRecord, Manifest

@@ -112,7 +112,7 @@ def test_a_hundred_documents_and_their_copies_are_found_and_gone(
 ) -> None:
     assert files_with(corpus, 42) >= EVERYWHERE
     before = newest_fingerprints(corpus, "filtered", "prose")
-    assert main(["tag", "v1"]) == 0
+    assert main(["states", "tag", "v1"]) == 0
     (tmp_path / "text.txt").write_text(planted_text(3).replace(" ", "\n"))
     requests = [["--url", url_of(number)] for number in range(3)]
     requests += [["--match", str(tmp_path / "text.txt")], ["--doc", doc_id_of(corpus, url_of(4))]]
@@ -153,7 +153,7 @@ def test_a_near_copy_left_on_purpose_is_found_by_the_proof(
 
     build(corpus)
 
-    assert main(["history", "planted", "--json"]) == 0
+    assert main(["states", "history", "planted", "--json"]) == 0
     of_states = [state["takedowns"] for state in json.loads(capfd.readouterr().out)["entries"]]
     assert of_states == [[1], []]
     assert main(["takedown", "prove"]) == 1

@@ -17,9 +17,9 @@ from assets.raw.places.patch_files import Patch
 from assets.stages import used_stages
 from corpus_loader import CorpusLoader, LoaderOptions
 from corpus_loader.places.errors import CorpusError
-from pipeline_defs.commands.life.quarantine_replay import refuse_forbidden
-from pipeline_defs.commands.life.rollback import begin, go_back
+from pipeline_defs.commands.life.quarantine import refuse_forbidden
 from pipeline_defs.commands.main import main
+from pipeline_defs.commands.states.rollback import begin, go_back
 from resources.errors import UsageError
 from resources.store.store import StoreError
 from resources.takedown_gate import check_hold
@@ -71,7 +71,7 @@ def test_a_held_source_is_not_published_with_what_was_taken_down(
     hold = begin(corpus.store, "prose", "2", "bad file")
     go_back(corpus, hold)
     assert main(TAKE_DOWN) == 0
-    release = "corpus rollback prose --release"
+    release = "corpus states rollback prose --release"
     assert release in capfd.readouterr().out
 
     with pytest.raises(StoreError, match=f"takedown 1 .*{release}"):
@@ -86,10 +86,10 @@ def test_a_state_with_what_was_taken_down_gets_no_tag(
     corpus: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(TAKE_DOWN) == 0
-    assert main(["tag", "v1"]) == 1
+    assert main(["states", "tag", "v1"]) == 1
     assert "raw[prose] has documents of takedown 1 (ticket 7)" in capfd.readouterr().err
     build_all(corpus)
-    assert main(["tag", "v1"]) == 0
+    assert main(["states", "tag", "v1"]) == 0
 
 
 def test_a_patch_does_not_bring_it_back(corpus: Any) -> None:
@@ -104,7 +104,7 @@ def test_a_patch_does_not_bring_it_back(corpus: Any) -> None:
 def test_a_loader_does_not_start_on_a_mixture_from_before_a_takedown(
     corpus: Any, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["tag", "v1"]) == 0
+    assert main(["states", "tag", "v1"]) == 0
     url, root = corpus.store.root.as_uri(), corpus.store.root
     assert main(TAKE_DOWN) == 0
     assert "corpus takedown prove --purge --tag v1" in capfd.readouterr().out

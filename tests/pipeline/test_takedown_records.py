@@ -159,10 +159,10 @@ def test_a_preview_of_no_partition_is_garbage(
     corpus: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_preview(preview_path(corpus.store.root, "raw", "gone"), "| text |")
-    assert main(["gc", "--json"]) == 0
+    assert main(["states", "gc", "--json"]) == 0
     found = json.loads(capfd.readouterr().out)["partitions"]
     assert [each["files"] for each in found] == [{"raw/gone.md": 8}]
-    assert main(["gc", "--delete"]) == 0
+    assert main(["states", "gc", "--delete"]) == 0
     left = {path.name for path in corpus.store.root.glob("_previews/raw/*")}
     assert left == {"notes.md", "prose.md"}
 

@@ -22,8 +22,8 @@ from builders import Build, hashes, open_corpus, sentence, write_corpus
 from assets.raw.places.downloads import fetch_copies
 from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
-from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.repair import repair
+from pipeline_defs.commands.life.verify import find_faults
 from resources.materialize import materialization
 from resources.run_reports import read_report
 

@@ -12,7 +12,7 @@ from command_line import LONGEST_SECONDS, start, until
 from many_runs import begin_runs, exit_codes
 from postgres_server import PostgresServer
 
-from pipeline_defs.commands.terminal.records_faults import records_fault
+from pipeline_defs.commands.unexpected_errors import records_fault
 
 CORPUS = "pipeline_defs.commands.main"
 MATERIALIZED = dg.DagsterEventType.ASSET_MATERIALIZATION

@@ -17,8 +17,8 @@ from builders import Build, hashes, open_corpus, sentence, write_corpus, write_j
 from command_line import start_raw, until
 from redis_server import PASSWORD, RedisServer, redis_server
 
-from pipeline_defs.commands.life.faults import find_faults
 from pipeline_defs.commands.life.repair import repair
+from pipeline_defs.commands.life.verify import find_faults
 from pipeline_defs.commands.main import main
 
 PART_BYTES = 2048
@@ -378,7 +378,7 @@ def test_a_bad_entry_is_patched_after_the_server_has_trimmed_it(
     assert texts(corpus) == [each["text"] for each in records(0, 22)]
     assert table(corpus)["doc_id"].n_unique() == 22
 
-    assert main(["gc", "--keep", "1", "--delete"]) == 0  # the parts without all patches
+    assert main(["states", "gc", "--keep", "1", "--delete"]) == 0  # the parts without all patches
     doc_ids = table(corpus)["doc_id"]
     for taken in ([9], [9, 10]):  # one of no patch, and one of a patch
         assert main(["takedown", "--doc", doc_ids[taken[-1]], "--reason", "asked for"]) == 0

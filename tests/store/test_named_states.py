@@ -14,11 +14,11 @@ from hypothesis import settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from s3_server import s3_bucket
 
-from pipeline_defs.commands.life.faults import find_faults
-from pipeline_defs.commands.life.gc import collect
-from pipeline_defs.commands.life.rollback import begin, go_back
-from pipeline_defs.commands.life.state_chain import state_of
-from pipeline_defs.commands.life.tag import delete_tag, make_tag
+from pipeline_defs.commands.life.verify import find_faults
+from pipeline_defs.commands.states.gc import collect
+from pipeline_defs.commands.states.rollback import begin, go_back
+from pipeline_defs.commands.states.state_chain import state_of
+from pipeline_defs.commands.states.tag import delete_tag, make_tag
 from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.settings.pipeline import load_settings

@@ -14,8 +14,8 @@ from small_tokenizer import trained
 
 from assets.raw.taken_down_files import wanted_by
 from assets.text.marks import find_passages, passage_marks, text_marks
-from pipeline_defs.commands.life.store_search import Search, spellings
 from pipeline_defs.commands.main import main
+from pipeline_defs.commands.takedown.store_search import Search, spellings
 from resources.settings.sources import Source
 from resources.takedowns import Takedown
 

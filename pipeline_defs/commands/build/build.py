@@ -25,7 +25,6 @@ from assets.sharded.sharded_records import SHARDED
 from assets.stages import BY_NAME, ancestors, used_stages
 from assets.tokenized.tokenized_records import TOKENIZER
 from assets.tokenized.tokenizer_asset import kept_manifest
-from pipeline_defs.commands.build.failed_sources import failed_sources_only
 from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.early_digests import early_digests
 from pipeline_defs.early_kernels import early_kernels
@@ -35,7 +34,7 @@ from pipeline_defs.pending_work import is_first_run
 from pipeline_defs.warm_server import warm_server
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
-from resources.errors import UsageError, unknown_name
+from resources.errors import UsageError, check_name
 from resources.stage import Stage
 
 
@@ -75,7 +74,7 @@ def build(
     if json and not dry_run:
         raise UsageError("--json prints what --dry-run finds: give both, or neither.")
     if dry_run:
-        from pipeline_defs.commands.build.dry_run import print_forecast
+        from pipeline_defs.commands.build.next_run import print_forecast
 
         target = last if to or not source else SHARDED
         return print_forecast(corpus, source, target.name, json=json)
@@ -90,6 +89,7 @@ def build(
         with early_digests(corpus) if is_first and not rehash else nullcontext(), lasting_imports():
             from pipeline_defs.commands.build.dagster_commands import (
                 commands_for,
+                failed_sources_only,
                 raw_commands,
                 run_dagster,
             )
@@ -116,17 +116,15 @@ def build(
 
 def check_names(corpus: Corpus, sources: Sequence[str], stage: str | None) -> None:
     """Raise UsageError for a source or stage that the corpus does not have."""
-    names = corpus.settings.source_names()
     for name in sources:
-        if name not in names:
-            raise UsageError(unknown_name("source", name, names))
-    if stage and stage not in BY_NAME:
-        raise UsageError(unknown_name("stage", stage, BY_NAME))
-    if stage and stage not in used_stages(corpus.settings):
-        raise UsageError(
-            f"{corpus.config} does not use the stage {stage!r}. Add the key that asks for it: "
-            "`corpus config` lists them all."
-        )
+        check_name("source", name, corpus.settings.source_names())
+    if stage:
+        check_name("stage", stage, BY_NAME)
+        if stage not in used_stages(corpus.settings):
+            raise UsageError(
+                f"{corpus.config} does not use the stage {stage!r}. Add the key that asks for it: "
+                "`corpus config` lists them all."
+            )
 
 
 def made_ready(

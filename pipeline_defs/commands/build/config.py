@@ -1,21 +1,44 @@
-"""`corpus config`: every key of pipeline.yaml with its meaning and default."""
+"""`corpus config`: the keys of pipeline.yaml with meaning and default; the presets of rules."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Annotated
 
+import yaml
+from cyclopts import Parameter
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from pipeline_defs.commands.terminal import say
+from resources.errors import check_name
 from resources.settings.faults import inner_model
+from resources.settings.filtering.presets import PRESETS
 from resources.settings.pipeline import Settings
 
 
 def config() -> int:
     """Print every key of pipeline.yaml."""
-    for line in key_lines(Settings, ""):
-        sys.stdout.write(f"{line}\n")
+    say(*key_lines(Settings, ""))
+    return 0
+
+
+def presets(
+    name: Annotated[str | None, Parameter(help="Preset to print as pipeline.yaml has it.")] = None,
+    /,
+) -> int:
+    """Print the names of the presets and how many rules each sets, or one as YAML."""
+    if name is None:
+        from assets.filtered.rules.rules import rules_for  # Polars, which the keys do not need
+        from resources.settings.filtering.filters import FilterConfig
+
+        for preset in PRESETS:
+            rules = rules_for(FilterConfig.model_validate({"presets": [preset]}).rules)
+            say(f"{preset}: {len(rules)} rules")
+        return 0
+    check_name("preset", name, PRESETS)
+    sys.stdout.write(yaml.safe_dump(PRESETS[name], sort_keys=False))
     return 0
 
 

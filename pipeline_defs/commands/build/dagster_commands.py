@@ -7,6 +7,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -18,6 +19,8 @@ from assets.sharded.sharded_records import SHARDED
 from assets.stages import BY_NAME, ancestors, used_stages
 from pipeline_defs.interruption import STOPPED
 from resources.corpus import Corpus
+from resources.runs.run_notes import own_note
+from resources.source_faults import has_failed_sources_only
 from resources.stage import Stage
 from resources.store.records import StageRecords
 
@@ -48,10 +51,20 @@ def commands_for(corpus: Corpus, sources: Sequence[str], to: str | None) -> Iter
 def raw_commands(corpus: Corpus, sources: Sequence[str], flag: str) -> Iterator[Command]:
     """Yield the commands that read `sources` (none: all of them) with a flag of `raw` set."""
     names = corpus.settings.source_names()
-    config = json.dumps({"ops": {RAW.name: {"config": {flag: True}}}})
     for name in sources or [f"{names[0]}...{names[-1]}"]:
         partitions = ("--partition" if sources else "--partition-range", name)
-        yield (*materialize(RAW, *partitions), "--config-json", config)
+        yield (*materialize(RAW, *partitions), *with_flag(RAW, flag))
+
+
+def with_flag(stage: StageRecords[Any, Any], flag: str) -> Command:
+    """Return the options that set a flag of a stage's run config."""
+    return ("--config-json", json.dumps({"ops": {stage.name: {"config": {flag: True}}}}))
+
+
+def renew(stage: StageRecords[Any, Any], flag: str, *partitions: str) -> int:
+    """Materialize one stage with a flag that has it made anew; return the exit code."""
+    options = ("--select", stage.name, *partitions, *with_flag(stage, flag))
+    return run_dagster(("asset", "materialize", *MODULE, *options))
 
 
 def shared_stage(stage: Stage[Any, Any], corpus: Corpus) -> Stage[Any, Any] | None:
@@ -86,3 +99,16 @@ def run_dagster(command: Command) -> int:
         sys.stderr.write(f"{STOPPED}\n")
         return 1
     return 0
+
+
+def failed_sources_only(store: Path, start: float) -> bool:
+    """Return whether the run of this process since `start` failed for failed sources only.
+
+    Such a run has built all that could be built.
+    """
+    note = own_note(store, start)
+    if note is None:  # it broke off before its first step
+        return False
+    with dg.DagsterInstance.get() as instance:
+        run = instance.get_run_by_id(note.run_id)
+    return run is not None and has_failed_sources_only(run)

@@ -6,16 +6,14 @@ runs: `--compare` holds it against the build that followed.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from assets.report.sample_intervals import Interval
-from pipeline_defs.commands.terminal.options import Json, Natural
-from pipeline_defs.commands.terminal.output import ONE_LINE, new_table, print_json, table_console
+from pipeline_defs.commands.build.build import check_names
+from pipeline_defs.commands.terminal import Json, Natural, Row, print_json, print_table, say
 from pipeline_defs.forecast.estimate_error import Compared, compare_with_build
 from pipeline_defs.forecast.estimation import (
     Estimate,
@@ -25,7 +23,6 @@ from pipeline_defs.forecast.estimation import (
 )
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
-from resources.errors import UsageError, unknown_name
 
 WIDE = 0.5  # of the documents: an interval of copies that is wider is explained
 ALL = "all"
@@ -51,9 +48,7 @@ def estimate(
     if compare:
         return show_error(corpus, json=json)
     known = corpus.settings.source_names()
-    for name in source:
-        if name not in known:
-            raise UsageError(unknown_name("source", name, known))
+    check_names(corpus, source, None)
     made = estimate_corpus(
         corpus, [name for name in known if name in (source or known)], share, seed
     )
@@ -67,17 +62,13 @@ def estimate(
 
 def show(made: Estimate) -> None:
     """Print the estimate for people."""
-    console = table_console()
-    table = new_table(
-        "estimate, with the limits that hold it in nine of ten samples",
-        ["source", "amount"],
-        ["value", "at least", "at most"],
-    )
+    rows: list[Row] = []
     for name, each in made.sources.items():
-        add_rows(table, name, each.amounts)
-        add_rows(table, name, {f"rule {rule}": found for rule, found in each.rules.items()})
-    add_rows(table, ALL, made.total)
-    console.print(table)
+        rules = {f"rule {rule}": found for rule, found in each.rules.items()}
+        rows += [row_of(name, *item) for item in (each.amounts | rules).items()]
+    rows += [row_of(ALL, *item) for item in made.total.items()]
+    title = "estimate, with the limits that hold it in nine of ten samples"
+    print_table(title, ("source", "amount"), ("value", "at least", "at most"), rows)
     for name, each in made.sources.items():
         part = min(1, each.read_bytes / max(1, each.all_bytes))  # lines can be of two windows
         say(
@@ -85,8 +76,7 @@ def show(made: Estimate) -> None:
             f"{each.documents_read:,} documents; another rule removes at most "
             f"{each.unseen.high:,.0f}"
         )
-        for note in each.notes:
-            say(f"{name}: {note}")
+        say(*(f"{name}: {note}" for note in each.notes))
     say(f"{made.total['CPU seconds'].value / made.workers:,.0f} s on {made.workers} workers.")
     copies, documents = made.total["removed as copies"], made.total["documents"]
     if copies.high - copies.low > WIDE * documents.value:
@@ -97,13 +87,6 @@ def show(made: Estimate) -> None:
         )
 
 
-def add_rows(table: object, source: str, amounts: Mapping[str, Interval]) -> None:
-    """Add a row per amount."""
-    for amount, found in amounts.items():
-        limits = (f"{value:,.0f}" for value in (found.value, found.low, found.high))
-        table.add_row(source, amount, *limits)  # type: ignore[attr-defined]
-
-
 def show_error(corpus: Corpus, *, json: bool) -> int:
     """Print how the last estimate differs from the build."""
     compared = compare_with_build(corpus, kept_estimate(corpus))
@@ -112,28 +95,27 @@ def show_error(corpus: Corpus, *, json: bool) -> int:
             [{**each._asdict(), "held": each.estimated.holds(each.actual)} for each in compared]
         )
         return 0
-    table = new_table(
-        "the last estimate, and the newest build",
-        ["source", "amount"],
-        ["estimated", "at least", "at most", "is", "error", "in the limits"],
-    )
-    for each in compared:
-        table.add_row(*row_of(each))
-    table_console().print(table)
+    rows = (compared_row(each) for each in compared)
+    numbers = ("estimated", "at least", "at most", "is", "error", "in the limits")
+    print_table("the last estimate, and the newest build", ("source", "amount"), numbers, rows)
     held = sum(each.estimated.holds(each.actual) for each in compared)
     say(f"{held} of {len(compared)} amounts are within their limits.")
     return 0
 
 
-def row_of(each: Compared) -> tuple[str, ...]:
+def row_of(source: str, amount: str, found: Interval) -> Row:
     """Return the cells of one amount."""
-    found = each.estimated
-    numbers = (found.value, found.low, found.high, each.actual)
+    return (source, amount, *(f"{value:,.0f}" for value in limits_of(found)))
+
+
+def limits_of(found: Interval) -> tuple[float, float, float]:
+    """Return an amount with its limits."""
+    return found.value, found.low, found.high
+
+
+def compared_row(each: Compared) -> Row:
+    """Return the cells of one amount that was built."""
     error = "-" if each.error is None else f"{each.error:+.1%}"
-    held = "yes" if found.holds(each.actual) else "no"
-    return each.source, each.amount, *(f"{number:,.0f}" for number in numbers), error, held
-
-
-def say(text: str) -> None:
-    """Print a line; names of files are untrusted."""
-    sys.stdout.write(text.translate(ONE_LINE) + "\n")
+    held = "yes" if each.estimated.holds(each.actual) else "no"
+    found = [f"{value:,.0f}" for value in (*limits_of(each.estimated), each.actual)]
+    return (each.source, each.amount, *found, error, held)

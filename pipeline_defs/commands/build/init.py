@@ -28,7 +28,7 @@ from assets.raw.readers.formats import FORMATS, format_of, read_records
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import InputRecord
 from corpus_loader.places.url_secrets import shown
-from pipeline_defs.commands.terminal.output import ONE_LINE
+from pipeline_defs.commands.terminal import ONE_LINE, say
 from resources.errors import UsageError
 from resources.settings.filtering.filter_steps import LanguageConfig
 from resources.settings.sources import SourceConfig
@@ -54,7 +54,7 @@ sources:
 """
 TAIL = """
 filters:
-  presets: [balanced]               # limits by language and domain; `corpus presets` lists all
+  presets: [balanced]               # limits by language and domain: `corpus rules presets`
   pii: {}                           # e-mail addresses, keys, ... become <EMAIL>, <KEY>, ...
 
 tokenizer:
@@ -112,10 +112,8 @@ def init(
     proposals = [propose(*args) for args in zip(names, matched, matched.values(), strict=True)]
     folder.mkdir(parents=True, exist_ok=True)
     target.write_text(config_text(proposals), encoding="utf-8")
-    sys.stdout.write(f"Wrote {target}:\n")
-    for proposal in proposals:
-        sys.stdout.write(f"  {proposal.name}: {', '.join(remarks(proposal))}\n")
-    sys.stdout.write(f"Look it over, then run: TOKENMILL_CONFIG={target} corpus build\n")
+    say(f"Wrote {target}:", *(f"  {each.name}: {', '.join(remarks(each))}" for each in proposals))
+    say(f"Look it over, then run: TOKENMILL_CONFIG={target} corpus build")
     return 0
 
 

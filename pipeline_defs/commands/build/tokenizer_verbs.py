@@ -7,9 +7,6 @@ again. The manifest before it is kept, as of any stage.
 
 from __future__ import annotations
 
-import json
-import sys
-
 from msgspec import UNSET
 
 from assets.tokenized.kept_tokenizer import encoded_again
@@ -24,6 +21,7 @@ from assets.tokenized.tokenizer_asset import (
     fit_to_sample,
     refuse_loaded,
 )
+from pipeline_defs.commands.terminal import say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
@@ -40,28 +38,25 @@ def retrain() -> int:
     refuse_loaded(corpus.settings.tokenizer)
     prepare_home()
     before, text_before = published(corpus)
-    from pipeline_defs.commands.build.dagster_commands import MODULE, run_dagster
+    from pipeline_defs.commands.build.dagster_commands import renew
 
-    name = TOKENIZER.name
-    run_config = json.dumps({"ops": {name: {"config": {RETRAIN: True}}}})
-    command = ("asset", "materialize", *MODULE, "--select", name, "--config-json", run_config)
-    if code := run_dagster(command):
+    if code := renew(TOKENIZER, RETRAIN):
         return code
     now = corpus.store.newest(TOKENIZER, GLOBAL)
     numbers = now.parts[0].stats.numbers
     title = f"tokenizer {numbers.tokenizer_fingerprint[:SHOWN_DIGITS]}"
     if before is not None and before.tokenizer_fingerprint == numbers.tokenizer_fingerprint:
-        sys.stdout.write(f"{title} is as it was: documents and config are those it was made of.\n")
+        say(f"{title} is as it was: documents and config are those it was made of.")
         return 0
     stats = now.parts[0].stats
-    sys.stdout.write(
+    say(
         f"{title}: {numbers.vocab_size:,} entries, trained on {stats.text_bytes:,} bytes of "
-        f"{stats.rows_kept:,} documents\n"
+        f"{stats.rows_kept:,} documents"
     )
     earlier = earlier_fit(corpus, now, before, text_before)
-    sys.stdout.writelines(f"{line}\n" for line in fit_lines(earlier, numbers.served or []))
+    say(*fit_lines(earlier, numbers.served or []))
     if encoded := encoded_sources(corpus):
-        sys.stdout.write(f"`corpus build` encodes again {encoded_again(encoded)}.\n")
+        say(f"`corpus build` encodes again {encoded_again(encoded)}.")
     return 0
 
 
@@ -70,7 +65,7 @@ def path() -> int:
     corpus = load_corpus()
     newest = corpus.store.newest(TOKENIZER, GLOBAL)
     file = required_file(newest, newest.parts[0], "tokenizer")
-    sys.stdout.write(f"{corpus.store.path_of(newest, file).resolve()}\n")
+    say(str(corpus.store.path_of(newest, file).resolve()))
     return 0
 
 

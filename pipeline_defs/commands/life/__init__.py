@@ -1,1 +1,1 @@
-"""Verbs that keep a built corpus whole."""
+"""Verbs that keep the files of the store whole, and records that could not be read."""

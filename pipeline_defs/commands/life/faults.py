@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -118,12 +118,14 @@ def find_faults(store: Store, *, is_fast: bool = False) -> Findings:
     start = time.perf_counter()
     faults: list[Fault] = []
     named: Named = {}
-    for partition in store.partitions():
+    partitions = list(store.partitions())
+    for partition in partitions:
         own, files = check_partition(partition)
         faults += own
         named |= files
-    for path, drawn in drawn_files(store):
-        named.setdefault(path, drawn)
+    for phase in (each for each in partitions if each.stage == MIXED.name):
+        for path, drawn in drawn_by_newest(store, phase).items():
+            named.setdefault(path, drawn)
     differing = compare({path: file for path, (_, file) in named.items()}, is_fast=is_fast)
     whole = {file.sha256: path for path, (_, file) in named.items() if path not in differing}
     faults += [
@@ -136,6 +138,20 @@ def find_faults(store: Store, *, is_fast: bool = False) -> Findings:
     seconds = time.perf_counter() - start
     unreadable = (*unreadable_files(store.root),)
     return Findings([fault for _, fault in ordered], len(named), num_bytes, seconds, unreadable)
+
+
+def drawn_by_newest(store: Store, phase: Partition) -> Named:
+    """Return the files that the newest mixture of a phase draws from; none if it is damaged."""
+    try:
+        number = phase.manifest_numbers()[-1]
+        manifest = phase.read_manifest(number)
+        files = {
+            store.root / name: file for name, file in mixture_files(read_mixture(store, manifest))
+        }
+    except UNREADABLE:
+        return {}  # a fault of its own
+    place = Fault(phase, number, manifest.parts[0], store.root, "", MIX_AGAIN)
+    return {path: (replace(place, path=path), file) for path, file in files.items()}
 
 
 def unreadable_files(root: Path) -> Iterator[str]:
@@ -154,52 +170,42 @@ def unreadable_files(root: Path) -> Iterator[str]:
 
 
 def check_partition(partition: Partition) -> tuple[list[Fault], Named]:
-    """Return the faults of the manifests and records of a partition, and the files they name."""
+    """Return the faults of the manifests and records of a partition, and the files they name.
+
+    A file in a folder of shards that no kept manifest names is a fault, too. Folders below are
+    ignored: they are readers' caches. So is the manifest.json of an older state: the folder stays
+    as it was while a mixture draws from it.
+    """
     faults: list[Fault] = []
     named: Named = {}
-    is_read = True
-    for number in reversed(partition.manifest_numbers()):
+    numbers, is_read = partition.manifest_numbers(), True
+    for number in reversed(numbers):
         manifest, what = read_checked(partition, number)
         is_read &= manifest is not None
         if what is not None:
             faults.append(Fault(partition, number, None, partition.manifest_path(number), what))
         for part in () if manifest is None else manifest.parts:
             place = Fault(partition, number, part, record_path(partition, part))
-            faults += [replace(place, what=what) for what in record_faults(place, part)]
+            if what := record_fault(place, part):
+                faults.append(replace(place, what=what))
             for file in part.files:
                 path = partition.folder / file.path
                 named.setdefault(path, (replace(place, path=path), file))
-    # A manifest that cannot be read may name any file: no file is called a stray then.
-    return faults + (stray_files(partition, named.keys()) if is_read else []), named
+    if is_read:  # a manifest that cannot be read may name any file
+        for folder in sorted({path.parent for path in named} - {partition.folder}):
+            strays = (path for path in files_of(folder) if path not in named)
+            kept = (path for path in strays if path.name != MANIFEST_NAME)
+            faults += [Fault(partition, numbers[-1], None, path, STRAY, REMOVE) for path in kept]
+    return faults, named
 
 
-def drawn_files(store: Store) -> Iterator[tuple[Path, tuple[Fault, FileRecord]]]:
-    """Yield the files that the newest mixture of each phase draws from; none if it is damaged."""
-    for partition in store.partitions():
-        if partition.stage != MIXED.name:
-            continue
-        try:
-            number = partition.manifest_numbers()[-1]
-            manifest = partition.read_manifest(number)
-            files = list(mixture_files(read_mixture(store, manifest)))
-        except UNREADABLE:
-            continue  # a fault of its own
-        for name, file in files:
-            path = store.root / name
-            yield path, (Fault(partition, number, manifest.parts[0], path, "", MIX_AGAIN), file)
-
-
-def stray_files(partition: Partition, named: Set[Path]) -> list[Fault]:
-    """Return the files in folders of shards that no kept manifest names.
-
-    Folders below them are ignored: they are readers' caches. So is the manifest.json of an older
-    state: the folder stays as it was while a mixture draws from it.
-    """
-    newest = partition.manifest_numbers()[-1]
-    folders = {path.parent for path in named} - {partition.folder}
-    strays = [path for folder in sorted(folders) for path in files_of(folder) if path not in named]
-    strays = [path for path in strays if path.name != MANIFEST_NAME]
-    return [Fault(partition, newest, None, path, STRAY, REMOVE) for path in strays]
+def record_fault(place: Fault, part: PartRecord) -> str:
+    """Compare a part's record with the part in the manifest; return the difference, if any."""
+    try:
+        content = place.partition.medium.read(place.path)
+    except FileNotFoundError:
+        return MISSING
+    return "" if is_written(content, part) else "differs from the manifest"
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -242,15 +248,6 @@ def read_checked(partition: Partition, number: int) -> tuple[Manifest | None, st
 def record_path(partition: Partition, part: PartRecord) -> Path:
     """Return the path of the record of a published part."""
     return partition.records / f"{part_stem(part.name, part.fingerprint)}.json"
-
-
-def record_faults(place: Fault, part: PartRecord) -> list[str]:
-    """Compare a part's record with the part in the manifest; return at most one line."""
-    try:
-        content = place.partition.medium.read(place.path)
-    except FileNotFoundError:
-        return [MISSING]
-    return [] if is_written(content, part) else ["differs from the manifest"]
 
 
 def file_fault(path: Path, file: FileRecord, is_fast: bool = False) -> str | None:

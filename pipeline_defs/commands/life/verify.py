@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
-from rich.console import Console
 
 from assets.sharded.shard_files import MANIFEST_NAME
 from pipeline_defs.commands.life.faults import (
@@ -21,12 +18,13 @@ from pipeline_defs.commands.life.faults import (
     files_of,
     find_faults,
 )
+from pipeline_defs.commands.terminal import alone_on, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError
-from resources.runs.run_lock import run_lock, this_holder
 from resources.store.records import FileRecord
+from resources.store.store import Store
 
 
 class FolderFile(msgspec.Struct, frozen=True):
@@ -56,48 +54,37 @@ def verify(
     if folder is not None:
         return verify_folder(folder)
     corpus = load_corpus()
-    console = Console(soft_wrap=True, highlight=False, markup=False)
-    if not list(corpus.store.partitions()):
-        console.print(f"Nothing is built yet in {corpus.store}. Run: corpus build")
+    store = corpus.store
+    if not list(store.partitions()):
+        say(f"Nothing is built yet in {store}. Run: corpus build")
         return 1
-    with alone(corpus, console) if repair else nullcontext():
-        findings = find_faults(corpus.store, is_fast=fast)
-        show(console, findings)
+    with alone_on(store.root, "corpus verify --repair") if repair else nullcontext():
+        findings = found_and_shown(store, is_fast=fast)
         if findings.faults and repair:
-            repair_faults(corpus, console, findings)
-            findings = find_faults(corpus.store, is_fast=fast)
-            show(console, findings)
+            repair_faults(corpus, findings)
+            findings = found_and_shown(store, is_fast=fast)
         elif findings.faults:
-            console.print("`corpus verify --repair` rebuilds exactly the parts that differ.")
+            say("`corpus verify --repair` rebuilds exactly the parts that differ.")
     return 0 if findings.is_whole else 1
 
 
-def alone(corpus: Corpus, console: Console) -> AbstractContextManager[None]:
-    """Hold the store's lock, after the end of a run that works on it."""
-    holder = this_holder("", "corpus verify --repair")
-    return run_lock(corpus.store.root, holder, console.print, time.sleep)
+def found_and_shown(store: Store, *, is_fast: bool) -> Findings:
+    """Find the faults of a store; print the files that differ, then the sums."""
+    findings = find_faults(store, is_fast=is_fast)
+    say(*map(str, findings.faults), *findings.unreadable, str(findings))
+    return findings
 
 
-def repair_faults(corpus: Corpus, console: Console, findings: Findings) -> None:
+def repair_faults(corpus: Corpus, findings: Findings) -> None:
     """Rebuild faulty parts, and print a line for each partition."""
-    # Importing Dagster takes 2 s, which verification alone does not need.
-    import dagster as dg
+    import dagster as dg  # takes 2 s, which verification alone does not need
 
     from pipeline_defs.commands.life.repair import repair
 
     prepare_home()
     with dg.DagsterInstance.get() as instance:
         for line in repair(corpus, findings.faults, instance):
-            console.print(line)
-
-
-def show(console: Console, findings: Findings) -> None:
-    """Print the files that differ, then the sums."""
-    for fault in findings.faults:
-        console.print(str(fault))
-    for line in findings.unreadable:
-        console.print(line)
-    console.print(str(findings))
+            say(line)
 
 
 def verify_folder(folder: Path) -> int:
@@ -111,7 +98,6 @@ def verify_folder(folder: Path) -> int:
     differing = compare(files)
     on_disk = {other for other in files_of(folder) if other != path}
     differing |= dict.fromkeys(on_disk - files.keys(), f"{STRAY}: {REMOVE}")
-    for name, what in sorted(differing.items()):
-        sys.stdout.write(f"{name}: {what}\n")
-    sys.stdout.write(f"{len(files)} files: {len(differing) or 'none'} differ\n")
+    say(*(f"{name}: {what}" for name, what in sorted(differing.items())))
+    say(f"{len(files)} files: {len(differing) or 'none'} differ")
     return 1 if differing else 0

@@ -1,39 +1,28 @@
-"""`corpus duplicates`: the clusters of the last run, the documents of one, the ingest order.
-
-duplicates show DOC [--html FILE]   a document's cluster, and how each copy differs from what stayed
-duplicates list [--source S]        the largest clusters
-duplicates ledger                   the ingest order as JSON, for another build's `dedup.ledger`
-"""
+"""`corpus duplicates show` and `list`: clusters, and how copies differ from what stayed."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
 from cyclopts import Parameter
-from msgspec import to_builtins
 
-from assets.bucketed.previous_holdout import held_out_documents
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
-from pipeline_defs.commands.look.decisions import pick_sources, write_text
-from pipeline_defs.commands.look.duplicates_show import (
-    Copy,
-    cluster_page,
-    print_cluster,
-    print_clusters,
-)
-from pipeline_defs.commands.look.manifests import (
-    LEAST_PREFIX,
-    MAX_SUGGESTED,
+from pipeline_defs.commands.look.word_diff import diff_texts, fold
+from pipeline_defs.commands.marked_texts import Segment, ShownDocument, show_documents
+from pipeline_defs.commands.published_documents import (
+    check_prefix,
     filtered_manifests,
+    find_decision,
+    likeness,
     path_of,
+    several,
 )
-from pipeline_defs.commands.look.word_diff import common_start
-from pipeline_defs.commands.terminal.options import Json, Positive
-from pipeline_defs.commands.terminal.output import print_json
+from pipeline_defs.commands.rules.filtered_files import pick_sources
+from pipeline_defs.commands.terminal import Json, Positive, one_line, print_json, print_table, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
@@ -41,12 +30,45 @@ from resources.store.store import StoreError
 from resources.tasks import GLOBAL
 
 MOST = 20
+CHANGED_CHARS = 2000  # shown of a stretch that only one text has
+EXCERPT_CHARS = 500  # of a text that several documents have
+UNITS = {
+    "words": "",
+    "lines": "The texts are too long for a comparison by words: whole lines are compared.\n",
+    "text": "The texts have too many lines for a comparison.\n",
+}
+GONE = "{} text is not among the newest filtered documents: materialize `duplicates` again."
 
 
 Place = tuple[str, str]  # source and part
 
 
 MOST_SHOWN = Annotated[Positive, Parameter(name="--most", help="Show at most so many.")]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Document of a cluster; the survivor has no method, and a lost document has no text."""
+
+    doc_id: str
+    source: str
+    origin: dict[str, Any] | None
+    url: str | None
+    similarity: float | None
+    method: str | None
+    text: str | None
+
+    def lines(self) -> dict[str, str]:
+        """Source, origin and likeness, one line each, safe to print."""
+        place = self.origin and f"{self.origin.get('file')}, row {self.origin.get('row')}"
+        lines = {
+            "source": self.source,
+            "origin": place,
+            "url": self.url,
+            "method": self.method,
+            "similarity": self.method and likeness(self.similarity),
+        }
+        return {name: one_line(line) for name, line in lines.items() if line}
 
 
 def show_cluster(
@@ -66,14 +88,42 @@ def show_cluster(
         "cluster": member["cluster_id"],
         "documents": f"{member['cluster_size']:,}",
         "survivor": f"{member['kept_doc_id']} ({member['kept_source']})",
+        "marks": "struck out is in the survivor only, inserted in the copy only",
     }
     copies = list(read_copies(corpus, members))
+    documents = [
+        ShownDocument(
+            f"{copy.doc_id}: {'removed' if copy.method else 'stays'}",
+            copy.lines(),
+            list(segments_of(copies, copy, context)),
+        )
+        for copy in copies
+    ]
     not_shown = member["cluster_size"] - len(copies)
-    if html:
-        write_text(html, cluster_page(lines, copies, not_shown, context))
-    else:
-        print_cluster(lines, copies, not_shown, context)
+    end = f"and {not_shown:,} more: --most shows more" if not_shown else ""
+    show_documents("Duplicates", lines, documents, page=html, end=end)
     return 0
+
+
+def segments_of(copies: Sequence[Copy], copy: Copy, context: int) -> Iterator[Segment]:
+    """Yield the differences of a copy from the survivor, which is the first.
+
+    Of the survivor itself the beginning of its text, if a copy has the same text.
+    """
+    survivor = copies[0]
+    if copy is survivor:
+        if survivor.text and any(other.text == survivor.text for other in copies[1:]):
+            yield "same", survivor.text[:EXCERPT_CHARS]
+            if more := len(survivor.text[EXCERPT_CHARS:]):
+                yield "omitted", f"{more:,} characters"
+    elif survivor.text is None or copy.text is None:
+        yield "note", GONE.format("The survivor's" if survivor.text is None else "The")
+    elif survivor.text == copy.text:
+        yield "note", "The same text."
+    else:
+        diff = diff_texts(survivor.text, copy.text)
+        yield "note", UNITS[diff.unit]
+        yield from fold(diff.segments, context, CHANGED_CHARS)
 
 
 def list_clusters(
@@ -88,28 +138,18 @@ def list_clusters(
     sources = pick_sources(corpus, [source]) if source else None
     places = cluster_places(corpus)
     paths = [path for path, (name, _) in places.items() if not sources or name in sources]
-    clusters = largest(paths, min_size, most)
+    columns = ("cluster_id", "kept_doc_id", "kept_source", "cluster_size")
+    table = scan_clusters(paths).filter(pl.col("cluster_size") >= min_size).select(columns)
+    order = table.unique("cluster_id").sort("cluster_size", "cluster_id", descending=[True, False])
+    clusters = order.head(most).collect(engine="streaming")
     if json:
         print_json(clusters.to_dicts())
     elif clusters.is_empty():
         of_source = f" with a document of {source!r}" if source else ""
-        sys.stdout.write(f"No cluster of {min_size:,} or more documents{of_source}.\n")
+        say(f"No cluster of {min_size:,} or more documents{of_source}.")
     else:
-        print_clusters(clusters)
-    return 0
-
-
-def ledger_of_build() -> int:
-    """Print the ingest order as JSON, with the documents that are held out of training."""
-    corpus = load_corpus()
-    ledger = corpus.store.newest("band_index", GLOBAL).provenance["ledger"]
-    held_out = held_out_documents(corpus)
-    keys = ("source", "part", "generations", "files")
-    exported = [{key: record[key] for key in keys if record.get(key)} for record in ledger]
-    for record in exported:
-        if (of_part := held_out.get((record["source"], record["part"]))) is not None:
-            record |= to_builtins(of_part)
-    print_json(exported)
+        texts = ("cluster", "survivor", "of source")
+        print_table("clusters", texts, ("documents",), clusters.iter_rows())
     return 0
 
 
@@ -137,53 +177,20 @@ def scan_clusters(paths: Iterable[Path]) -> pl.LazyFrame:
 
 def find_document(corpus: Corpus, paths: Iterable[Path], doc_id: str) -> dict[str, Any]:
     """Return the row of the one clustered document whose id has this prefix; else UsageError."""
-    if len(doc_id) < LEAST_PREFIX:
-        raise UsageError(f"{doc_id!r} is too short: give at least {LEAST_PREFIX} characters of it.")
+    check_prefix(doc_id)
     table = scan_clusters(paths).filter(pl.col("doc_id").str.starts_with(doc_id))
     rows = table.collect(engine="streaming").to_dicts()
     exact = [row for row in rows if row["doc_id"] == doc_id]
     if len(exact or rows) == 1:
         return (exact or rows)[0]
-    if not rows:
-        raise UsageError(why_not_clustered(corpus, doc_id))
-    ids = sorted(row["doc_id"] for row in rows)
-    raise UsageError(
-        f"{doc_id!r} begins the ids of several duplicates: {', '.join(ids[:MAX_SUGGESTED])}"
-        f"{', ...' if len(ids) > MAX_SUGGESTED else ''}. Give more of it."
-    )
-
-
-def why_not_clustered(corpus: Corpus, doc_id: str) -> str:
-    """Explain why a document is in no cluster, from the decisions of `filtered`."""
-    similar: list[dict[str, Any]] = []
-    for manifest in filtered_manifests(corpus):
-        paths = [path_of(corpus, manifest, part, "decisions") for part in manifest.parts]
-        if not paths:
-            continue
-        begins = pl.col("doc_id").str.starts_with(doc_id[:LEAST_PREFIX])
-        rows = pl.scan_parquet(paths).filter(begins).select("doc_id", "kept", "reasons")
-        decisions = rows.collect(engine="streaming").iter_rows(named=True)
-        similar += [row | {"source": manifest.partition} for row in decisions]
-    matching = [row for row in similar if row["doc_id"].startswith(doc_id)]
-    if len(matching) == 1:
-        return fate(matching[0])
-    if matching:
-        return f"{doc_id!r} begins the ids of {len(matching)} documents, none of which has a copy."
-    near = sorted(
-        (row["doc_id"] for row in similar),
-        key=lambda other: (-common_start(other, doc_id), other),
-    )
-    hint = f"Ids that begin alike: {', '.join(near[:MAX_SUGGESTED])}." if near else ""
-    return f"There is no document {doc_id!r}. {hint}".strip()
-
-
-def fate(decision: dict[str, Any]) -> str:
-    """Describe the fate of a document that is in no cluster."""
-    name = f"{decision['doc_id']} ({decision['source']})"
-    if decision["kept"]:
-        return f"{name} is in no cluster: no other document was found to be a copy of it."
-    reasons = ", ".join(decision["reasons"])
-    return f"{name} was filtered out ({reasons}), so it was not compared with others."
+    if rows:
+        raise UsageError(several(doc_id, [row["doc_id"] for row in rows]))
+    found = find_decision(corpus, doc_id)
+    own, decision = f"{found.doc_id} ({found.manifest.partition})", found.decision
+    if decision.kept:
+        raise UsageError(f"{own} is in no cluster: no other document was found to be a copy of it.")
+    reasons = ", ".join(decision.reasons)
+    raise UsageError(f"{own} was filtered out ({reasons}), so it was not compared with others.")
 
 
 def cluster_members(places: Mapping[Path, Place], cluster_id: str, most: int) -> pl.DataFrame:
@@ -222,11 +229,3 @@ def read_copies(corpus: Corpus, members: pl.DataFrame) -> Iterator[Copy]:
             method=member["method"],
             text=document.get("text"),
         )
-
-
-def largest(paths: Iterable[Path], min_size: int, most: int) -> pl.DataFrame:
-    """Return the clusters with a document in one of the files: the largest first, then by id."""
-    columns = ["cluster_id", "cluster_size", "kept_doc_id", "kept_source"]
-    table = scan_clusters(paths).filter(pl.col("cluster_size") >= min_size).select(columns)
-    order = table.unique("cluster_id").sort("cluster_size", "cluster_id", descending=[True, False])
-    return order.head(most).collect(engine="streaming")

@@ -20,9 +20,8 @@ from pipeline_defs.commands.look.datasketch_pairs import (
     differences,
 )
 from pipeline_defs.commands.look.duplicates import cluster_places, scan_clusters
-from pipeline_defs.commands.look.manifests import filtered_manifests, path_of
-from pipeline_defs.commands.terminal.options import Json, Natural, Positive
-from pipeline_defs.commands.terminal.output import new_table, print_json, table_console
+from pipeline_defs.commands.published_documents import filtered_manifests, path_of
+from pipeline_defs.commands.terminal import Json, Natural, Positive, print_json, print_table
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
@@ -132,20 +131,15 @@ def rejected_ids(corpus: Corpus) -> set[str]:
 
 def print_check(counts: dict[str, int], found: list[Difference], most: int) -> None:
     """Print counts, differences by reason, and the first of them, those not explained first."""
-    console = table_console()
-    table = new_table("duplicates, held against datasketch", ["of the sample"], ["count"])
-    for name, count in counts.items():
-        table.add_row(name, f"{count:,}")
-    console.print(table)
-    if not found:
-        return
-    reasons = new_table("differences", ["found by", "reason"], ["count"])
+    print_table(
+        "duplicates, held against datasketch", ("of the sample",), ("count",), counts.items()
+    )
     by_reason = Counter((each.found_by, each.reason or UNEXPLAINED) for each in found)
-    for (side, reason), count in sorted(by_reason.items()):
-        reasons.add_row(side, reason, f"{count:,}")
-    console.print(reasons)
-    pairs = new_table("pairs", ["found by", "document", "document", "reason"], ["similarity"])
-    for each in sorted(found, key=lambda each: (bool(each.reason), each.pair))[:most]:
-        reason = each.reason or UNEXPLAINED
-        pairs.add_row(each.found_by, *each.pair, reason, f"{each.similarity:.4f}")
-    console.print(pairs)
+    reasons = ((*pair, count) for pair, count in sorted(by_reason.items()))
+    print_table("differences", ("found by", "reason"), ("count",), reasons)
+    pairs = (
+        (each.found_by, *each.pair, each.reason or UNEXPLAINED, f"{each.similarity:.4f}")
+        for each in sorted(found, key=lambda each: (bool(each.reason), each.pair))[:most]
+    )
+    texts = ("found by", "document", "document", "reason")
+    print_table("pairs", texts, ("similarity",), pairs)

@@ -6,7 +6,6 @@ langdetect is seeded. Languages of one family count as equal: both detectors con
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +15,8 @@ from cyclopts import Parameter
 
 from assets.filtered.language.detect_language import detect_language, plain_language
 from assets.filtered.language.families import family_of
-from pipeline_defs.commands.look.manifests import filtered_manifests, path_of, raw_manifest
-from pipeline_defs.commands.terminal.options import Positive
-from pipeline_defs.commands.terminal.output import ONE_LINE
+from pipeline_defs.commands.published_documents import filtered_manifests, path_of, raw_manifest
+from pipeline_defs.commands.terminal import Positive, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
@@ -42,25 +40,25 @@ def check(
         raise UsageError("no document has a language to check: run `corpus build` first.")
     compared = compare(documents)
     agreement = float(compared["equal"].mean() or 0)  # type: ignore[arg-type]
-    sys.stdout.write(
+    say(
         f"{documents.height:,} documents, {compared.height:,} with a language by both detectors; "
-        f"agreement {agreement:.1%}\n"
+        f"agreement {agreement:.1%}"
     )
-    for lang, count, equal in by_language(compared).iter_rows():
-        sys.stdout.write(f"  {lang}: {equal:.1%} of {count:,}\n")
+    by_language = compared.group_by("ours").agg(pl.len(), pl.col("equal").mean())
+    for lang, count, equal in by_language.sort("len", "ours", descending=[True, False]).iter_rows():
+        say(f"  {lang}: {equal:.1%} of {count:,}")
     differences = compared.filter(~pl.col("equal")).drop("equal")
     for row in differences.head(SHOWN).iter_rows(named=True):
-        declared = (row["declared"] or "-").translate(ONE_LINE)  # untrusted
         right = f", {row['likely_right']} is likely right" if row["likely_right"] else ""
-        sys.stdout.write(
+        say(
             f"  {row['source']} {row['doc_id']}: {row['ours']} here, {row['langdetect']} by "
-            f"langdetect (declared: {declared}){right}\n"
+            f"langdetect (declared: {row['declared'] or '-'}){right}"
         )
     if file is not None:
         differences.write_csv(file)
-        sys.stdout.write(f"Wrote {differences.height:,} differences to {file}\n")
+        say(f"Wrote {differences.height:,} differences to {file}")
     elif differences.height > SHOWN:
-        sys.stdout.write(f"  and {differences.height - SHOWN:,} more: --file FILE writes all\n")
+        say(f"  and {differences.height - SHOWN:,} more: --file FILE writes all")
     return 0 if agreement >= at_least else 1
 
 
@@ -87,12 +85,6 @@ def compare(documents: pl.DataFrame) -> pl.DataFrame:
     return named.drop("text").with_columns(
         equal=ours == other, likely_right=pl.when(ours != other).then(right)
     )
-
-
-def by_language(compared: pl.DataFrame) -> pl.DataFrame:
-    """Return our label, its documents and their agreement, the most frequent language first."""
-    rows = compared.group_by("ours").agg(pl.len(), pl.col("equal").mean())
-    return rows.sort("len", "ours", descending=[True, False])
 
 
 def sampled(corpus: Corpus, size: int, seed: int) -> pl.DataFrame:

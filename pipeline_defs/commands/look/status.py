@@ -15,17 +15,8 @@ from typing import Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
-from rich import box
-from rich.markup import escape
-from rich.table import Table
 
-from pipeline_defs.commands.terminal.options import Json, Positive
-from pipeline_defs.commands.terminal.output import (
-    ONE_LINE,
-    new_table,
-    print_json,
-    table_console,
-)
+from pipeline_defs.commands.terminal import Json, Positive, Row, print_json, print_table, say
 from resources.dagster_home import dagster_home, prepare_home, records_folder
 from resources.runs.run_notes import RUNNING, RunNote, is_gone, read_notes
 from resources.settings.pipeline import Settings, config_path, load_settings, store_root
@@ -57,7 +48,6 @@ GLOBAL_STAGES = (
 )
 PHASE_STAGES = ("mixed",)
 GLOBAL = "all"
-WIDTH = 120  # columns, where the output is no terminal
 LONGEST_REASON = 200
 
 
@@ -268,73 +258,46 @@ def rows_of(manifests: Path) -> int | None:
 
 def show(found: Status) -> None:
     """Print a status for people."""
-    console = table_console(WIDTH)
     for run in found.running:
-        for line in running_lines(run):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        steps = ", ".join(run.steps) or "between steps"
+        say(
+            f"{run.job}, run {run.run_id[:8]}, process {run.pid} on {run.host}, for "
+            f"{duration(run.seconds)}: {steps} (of {run.num_steps} steps)"
+        )
+        if line := run.waits_for or run.progress:
+            say(f"  {line}")
     if not found.running:
-        console.print("No run is working.", highlight=False)
-    for table in (ended_table(found.ended), stage_table(found)):
-        if table.row_count:
-            console.print(table)
-    for run_id, drift in ((run.run_id, drift) for run in found.ended for drift in run.drifts):
-        line = f"drift in run {run_id[:8]}: {drift}".translate(ONE_LINE)
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for source, hold in found.held.items():
-        line = f"{hold}: `corpus rollback {source} --release` ends it.".translate(ONE_LINE)
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    if not (found.running or found.ended):
-        console.print(f"Nothing has run yet on {found.store}. Run: corpus build", markup=False)
-
-
-def running_lines(run: Running) -> Iterator[str]:
-    """Yield the lines on a run that has not ended."""
-    steps = ", ".join(run.steps) or "between steps"
-    yield (
-        f"{run.job}, run {run.run_id[:8]}, process {run.pid} on {run.host}, for "
-        f"{duration(run.seconds)}: {steps} (of {run.num_steps} steps)"
+        say("No run is working.")
+    ended = (
+        (run.run_id[:8], run.job, run.state, run.error[:LONGEST_REASON], ago(run.ended), took)
+        for run in found.ended
+        for took in [duration(run.seconds)]
     )
-    if line := run.waits_for or run.progress:
-        yield f"  {line.translate(ONE_LINE)}"
+    print_table("last runs", ("run", "job", "state", "error"), ("ended", "took"), ended)
+    texts = ("source and stage", "state", "reason")
+    print_table("stages", texts, ("rows", "last run"), stage_rows(found))
+    say(*(f"drift in run {run.run_id[:8]}: {drift}" for run in found.ended for drift in run.drifts))
+    for source, hold in found.held.items():
+        say(f"{hold}: `corpus states rollback {source} --release` ends it.")
+    if not (found.running or found.ended):
+        say(f"Nothing has run yet on {found.store}. Run: corpus build")
 
 
-def ended_table(ended: Sequence[Ended]) -> Table:
-    """Tabulate the last runs, the newest first."""
-    table = new_table("last runs", ["run", "job", "state", "error"], ["ended", "took"])
-    plain(table)
-    for run in ended:
-        ago = f"{duration(time.time() - run.ended)} ago"
-        error = cut(run.error)
-        table.add_row(run.run_id[:8], run.job, run.state, error, ago, duration(run.seconds))
-    return table
-
-
-def stage_table(found: Status) -> Table:
-    """Tabulate the stages of each source, then those of all sources, then the phases."""
-    table = new_table("stages", ["source and stage", "state", "reason"], ["rows", "last run"])
-    plain(table)
+def stage_rows(found: Status) -> Iterator[Row]:
+    """Yield the stages of each source, then those of all sources, then the phases."""
     groups = [*found.sources.items(), ("all sources", found.all_sources), *found.phases.items()]
     for name, stages in groups:
         if stages:
-            table.add_row(name, style="bold")
+            yield name
         for stage, state in stages.items():
-            rows = "" if state.rows is None else f"{state.rows:,}"
-            age = state.materialized and f"{duration(time.time() - state.materialized)} ago"
-            table.add_row(f"  {stage}", state.state, cut(state.reason), rows, age or "")
-        table.add_section()
-    return table
+            reason, age = state.reason[:LONGEST_REASON], state.materialized
+            yield f"  {stage}", state.state, reason, state.rows, ago(age) if age else ""
+        yield None
 
 
-def plain(table: Table) -> None:
-    """Reduce the frame of a table to save columns."""
-    table.box = box.SIMPLE_HEAD
-    table.collapse_padding, table.pad_edge = True, False
-
-
-def cut(text: str) -> str:
-    """Return the beginning of a text, safe for a terminal and for markup."""
-    line = text.translate(ONE_LINE)
-    return escape(line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 1]}…")
+def ago(moment: float) -> str:
+    """Write how long ago a moment was."""
+    return f"{duration(time.time() - moment)} ago"
 
 
 def duration(seconds: float) -> str:

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from itertools import chain
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from assets.bucketed.bucketed_records import BUCKETED
 from assets.bucketed.conversations import CUT, LEFT_OUT
@@ -25,8 +21,7 @@ from assets.raw.raw_records import RAW
 from assets.raw.unread_files import unread_lines
 from assets.sharded.sharded_records import SHARDED
 from assets.stages import STAGES, used_stages
-from pipeline_defs.commands.terminal.options import Json
-from pipeline_defs.commands.terminal.output import new_table, percentages, print_json, table_console
+from pipeline_defs.commands.terminal import Json, Row, percentages, print_json, print_table, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.run_reports import read_report
@@ -37,7 +32,6 @@ SOURCE_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "sou
 GLOBAL_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "none")
 TOP_REASONS = 3
 TOP_LANGUAGES = 5
-WIDTH = 100  # columns, where the output is no terminal
 
 
 class StageNumbers(msgspec.Struct, frozen=True):
@@ -106,16 +100,30 @@ def summary(*, json: Json = False) -> int:
 
 def summarize(corpus: Corpus) -> Summary:
     """Sum up the newest manifests of a corpus."""
-    settings = corpus.settings
+    settings, store = corpus.settings, corpus.store
+    unread: list[str] = []
+    others: dict[str, dict[str, int]] = {}
+    held: dict[str, HeldOut] = {}
+    long: dict[str, dict[str, int]] = {}
+    for source in settings.source_names():
+        raw = store.newest_or_none(RAW, source)
+        if raw is not None and raw.code_version == RAW.code_version:
+            unread += unread_lines(raw)
+        if filtered := store.newest_or_none(FILTERED, source):
+            others[source] = filtered.stats.numbers.other_languages or {}
+        if bucketed := store.newest_or_none(BUCKETED, source):
+            long[source] = long_counts(bucketed.stats.numbers)
+            if of_source := held_out(bucketed.stats.numbers):
+                held[source] = of_source
     return Summary(
-        store=str(corpus.store),
+        store=str(store),
         sources={name: stages_of(corpus, name, SOURCE_STAGES) for name in settings.source_names()},
         global_=stages_of(corpus, GLOBAL, GLOBAL_STAGES),
         phases={name: mix_of(corpus, name) for name in settings.phase_names()},
-        unread=list(unread_of(corpus)) or UNSET,
-        other_languages=dict(other_languages_of(corpus)) or UNSET,
-        held_out=dict(held_out_of(corpus)) or UNSET,
-        long_conversations=dict(long_conversations_of(corpus)) or UNSET,
+        unread=unread or UNSET,
+        other_languages={name: counts for name, counts in others.items() if counts} or UNSET,
+        held_out=held or UNSET,
+        long_conversations={name: counts for name, counts in long.items() if counts} or UNSET,
     )
 
 
@@ -135,6 +143,7 @@ def stage_numbers(corpus: Corpus, manifest: Manifest) -> StageNumbers:
     """Return the numbers of a manifest and of the last run's report."""
     stats = manifest.stats
     report = read_report(corpus.store.root, manifest.stage, manifest.partition)
+    is_sharded = manifest.stage == SHARDED.name
     return StageNumbers(
         rows_in=stats.rows_in,
         rows_kept=stats.rows_kept,
@@ -150,46 +159,8 @@ def stage_numbers(corpus: Corpus, manifest: Manifest) -> StageNumbers:
         docs_per_second=report.docs_per_second,
         mb_per_second=report.mb_per_second,
         fingerprint=manifest.fingerprint,
-        shards=count_shards(manifest) if manifest.stage == SHARDED.name else UNSET,
+        shards=sum(stats.numbers.get("shards", {}).values()) if is_sharded else UNSET,
     )
-
-
-def count_shards(manifest: Manifest) -> int:
-    """Count the shards of a source."""
-    return sum(manifest.stats.numbers.get("shards", {}).values())
-
-
-def unread_of(corpus: Corpus) -> Iterator[str]:
-    """Yield the lines on files that are not read, source by source."""
-    for source in corpus.settings.source_names():
-        manifest = corpus.store.newest_or_none(RAW, source)
-        if manifest is not None and manifest.code_version == RAW.code_version:
-            yield from unread_lines(manifest)
-
-
-def other_languages_of(corpus: Corpus) -> Iterator[tuple[str, dict[str, int]]]:
-    """Yield each source with documents in other languages than its own, and their languages."""
-    for source in corpus.settings.source_names():
-        manifest = corpus.store.newest_or_none(FILTERED, source)
-        if manifest is not None and manifest.stats.numbers.other_languages:
-            yield source, manifest.stats.numbers.other_languages
-
-
-def held_out_of(corpus: Corpus) -> Iterator[tuple[str, HeldOut]]:
-    """Yield each source of which documents are held out of training, and how many."""
-    for source in corpus.settings.source_names():
-        manifest = corpus.store.newest_or_none(BUCKETED, source)
-        held = held_out(manifest.stats.numbers) if manifest is not None else None
-        if held is not None:
-            yield source, held
-
-
-def long_conversations_of(corpus: Corpus) -> Iterator[tuple[str, dict[str, int]]]:
-    """Yield each source with conversations that are longer than a sequence, and their counts."""
-    for source in corpus.settings.source_names():
-        manifest = corpus.store.newest_or_none(BUCKETED, source)
-        if manifest is not None and (counts := long_counts(manifest.stats.numbers)):
-            yield source, counts
 
 
 def mix_of(corpus: Corpus, phase: str) -> dict[str, PhaseShare]:
@@ -206,40 +177,29 @@ def mix_of(corpus: Corpus, phase: str) -> dict[str, PhaseShare]:
 
 def show(numbers: Summary) -> None:
     """Print a summary for people."""
-    console = table_console(WIDTH)
-    console.print(stage_table(numbers))
-    reasons = reason_table(numbers)
-    if reasons.row_count:
-        console.print(reasons)
-    if any(numbers.phases.values()):
-        console.print(mix_table(numbers))
-    lines = (language_lines(numbers), held_out_lines(numbers), long_lines(numbers))
-    for line in chain(numbers.unread or (), *lines):
-        print_line(console, line)
-    print_line(console, f"The corpus is in {numbers.store}")
-    print_line(console, "See it in the web UI: make ui   (http://127.0.0.1:3000)")
+    columns = ("rows in", "kept", "rejected", "duplicates", "quarantined", "tokens", "shards")
+    texts = ("source and stage",)
+    print_table("stages", texts, (*columns, "parts\nnew + kept"), stage_rows(numbers))
+    reasons = ("source", "stage", "reason")
+    print_table("top reasons", reasons, ("documents",), reason_rows(numbers))
+    print_mix(numbers)
+    say(*(numbers.unread or ()), *source_lines(numbers))
+    say(f"The corpus is in {numbers.store}")
+    say("See it in the web UI: make ui   (http://127.0.0.1:3000)")
 
 
-def language_lines(numbers: Summary) -> Iterator[str]:
-    """Yield a line for each source with documents in other languages than its own."""
+def source_lines(numbers: Summary) -> Iterator[str]:
+    """Yield lines on what is unusual in sources: languages, held-out and long documents."""
     for source, counts in (numbers.other_languages or {}).items():
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         languages = ", ".join(f"{lang} {count:,}" for lang, count in ordered[:TOP_LANGUAGES])
         total = sum(counts.values())
         yield f"{source}: {total:,} documents in other languages than its `language` ({languages})"
-
-
-def held_out_lines(numbers: Summary) -> Iterator[str]:
-    """Yield a line for each source of which documents are held out of training."""
     for source, held in (numbers.held_out or {}).items():
         yield (
             f"{source}: {held.documents:,} documents are held out for validation "
             f"({held.tokens:,} tokens in {held.sequences:,} sequences)"
         )
-
-
-def long_lines(numbers: Summary) -> Iterator[str]:
-    """Yield a line for each source with conversations that are longer than a sequence."""
     for source, counts in (numbers.long_conversations or {}).items():
         yield (
             f"{source}: {sum(counts.values()):,} conversations are longer than a sequence "
@@ -247,73 +207,47 @@ def long_lines(numbers: Summary) -> Iterator[str]:
         )
 
 
-def print_line(console: Console, text: str) -> None:
-    """Print a line without markup or wrapping."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-def stage_table(numbers: Summary) -> Table:
-    """Tabulate the stages of each source below its name, then those of all sources together."""
-    columns = ("rows in", "kept", "rejected", "duplicates", "quarantined", "tokens", "shards")
-    table = new_table("stages", ["source and stage"], [*columns, "parts\nnew + kept"])
-    narrow(table)
+def stage_rows(numbers: Summary) -> Iterator[Row]:
+    """Yield the stages of each source below its name, then those of all sources together."""
     for source, stages in [*numbers.sources.items(), ("all sources", numbers.global_)]:
         if stages:
-            table.add_row(source, style="bold")
+            yield source
         for stage, of_stage in stages.items():
-            table.add_row(f"  {stage}", *stage_cells(of_stage))
-        table.add_section()
-    return table
+            yield (
+                f"  {stage}",
+                of_stage.rows_in,
+                of_stage.rows_kept,
+                sum(of_stage.rejected.values()),
+                of_stage.duplicates,
+                of_stage.quarantined,
+                of_stage.tokens or None,
+                None if isinstance(of_stage.shards, UnsetType) else of_stage.shards,
+                f"{of_stage.parts_computed:,} + {of_stage.parts_reused:,}",
+            )
+        yield None
 
 
-def narrow(table: Table) -> None:
-    """Reduce the frame of a table to save columns."""
-    table.box = box.SIMPLE_HEAD
-    table.collapse_padding, table.pad_edge = True, False
-
-
-def stage_cells(numbers: StageNumbers) -> Iterator[str]:
-    """Yield the cells of one stage of one source."""
-    rejected = sum(numbers.rejected.values())
-    removed = (rejected, numbers.duplicates, numbers.quarantined)
-    yield from (f"{rows:,}" for rows in (numbers.rows_in, numbers.rows_kept, *removed))
-    yield f"{numbers.tokens:,}" if numbers.tokens else ""
-    yield "" if isinstance(numbers.shards, UnsetType) else f"{numbers.shards:,}"
-    yield f"{numbers.parts_computed:,} + {numbers.parts_reused:,}"
-
-
-def reason_table(numbers: Summary) -> Table:
-    """List the most frequent reasons for which documents of each source were rejected."""
-    table = new_table("top reasons", ["source", "stage", "reason"], ["documents"])
-    narrow(table)
+def reason_rows(numbers: Summary) -> Iterator[Row]:
+    """Yield the most frequent reasons for which documents of each source were rejected."""
     for source, stages in numbers.sources.items():
         for stage, of_stage in stages.items():
             ordered = sorted(of_stage.rejected.items(), key=lambda item: (-item[1], item[0]))
-            for reason, count in ordered[:TOP_REASONS]:
-                table.add_row(source, stage, reason, f"{count:,}")
-        table.add_section()
-    return table
+            yield from ((source, stage, *each) for each in ordered[:TOP_REASONS])
+        yield None
 
 
-def mix_table(numbers: Summary) -> Table:
+def print_mix(numbers: Summary) -> None:
     """Compare planned and realised tokens per source of each phase."""
     columns = ("weight", "planned tokens", "realised tokens", "realised share", "epochs")
     is_changing = any(share.weights_at for mix in numbers.phases.values() for share in mix.values())
-    more = ("from start to end",) if is_changing else ()
-    table = new_table("phases", ["phase", "source"], (*columns, *more))
-    narrow(table)
+    rows: list[Row] = []
     for phase, mix in numbers.phases.items():
-        total = sum(of_source.realised_tokens for of_source in mix.values())
-        for source, of_source in mix.items():
-            table.add_row(
-                phase,
-                source,
-                f"{of_source.weight:.1%}",
-                f"{of_source.planned_tokens:,}",
-                f"{of_source.realised_tokens:,}",
-                f"{of_source.realised_tokens / max(1, total):.1%}",
-                f"{of_source.epochs:.2f}",
-                *([percentages(of_source.weights_at)] if is_changing else ()),
-            )
-        table.add_section()
-    return table
+        total = max(1, sum(of_source.realised_tokens for of_source in mix.values()))
+        for source, each in mix.items():
+            tokens = (each.planned_tokens, each.realised_tokens)
+            shares = (f"{each.realised_tokens / total:.1%}", f"{each.epochs:.2f}")
+            weights = (percentages(each.weights_at),) if is_changing else ()
+            rows.append((phase, source, f"{each.weight:.1%}", *tokens, *shares, *weights))
+        rows.append(None)
+    more = ("from start to end",) if is_changing else ()
+    print_table("phases", ("phase", "source"), (*columns, *more), rows)

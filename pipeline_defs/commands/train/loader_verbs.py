@@ -1,7 +1,7 @@
-"""`corpus loader`: the reads of a training job, without reading a token.
+"""`corpus shards`: the reads of a training job, without reading a token.
 
-corpus loader simulate --world 64 --batch 8                        the first phase, one epoch of it
-corpus loader simulate --phase general --world 64 --steps 1000 --cache-gb 50
+corpus shards simulate --world 64 --batch 8                        the first phase, one epoch of it
+corpus shards simulate --phase general --world 64 --steps 1000 --cache-gb 50
 
 The order is the loader's own, computed from the mixture: nothing is sampled or guessed.
 """
@@ -19,17 +19,16 @@ from cyclopts import Parameter
 from cyclopts.types import PositiveFloat, PositiveInt
 
 from assets.mixed.simulated_reads import Job, Reads
-from corpus_loader.bucket_order import OneBucketOrder
 from corpus_loader.find_mixture import find_mixture, with_samples
 from corpus_loader.mixture import Mixture
 from corpus_loader.order import PhaseOrder
 from corpus_loader.places.errors import CorpusError
-from corpus_loader.reader import LoaderOptions, Lookup, Reader
+from corpus_loader.reader import LoaderOptions, Reader
 from corpus_loader.split import Split
-from pipeline_defs.commands.terminal.output import new_table, print_json, table_console
+from pipeline_defs.commands.terminal import print_json, print_table, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
-from resources.errors import UsageError, unknown_name
+from resources.errors import UsageError, check_name
 from resources.store.loader_files import StoreFiles
 
 SHOWN_SAMPLES = 8
@@ -103,8 +102,7 @@ def simulate(
     corpus = load_corpus()
     known = corpus.settings.phase_names()
     name = phase or next(iter(known), "")
-    if name not in known:
-        raise UsageError(unknown_name("phase", name, known))
+    check_name("phase", name, known)
     try:
         simulated = simulate_job(corpus, name, options.job(), steps, round(cache_gb * 1e9))
     except CorpusError as error:
@@ -131,12 +129,7 @@ def simulate_job(
     sizes = [sum(file.bytes for file in shard.files.values()) for shard in reader.shards.shards]
     planned = np.array([source.samples for source in mixture.sources]) / len(reader.order)
     reads = Reads(job, sizes, cache_bytes, planned)
-    first: list[str] = []
-    for starts in starts_of_steps(split, num_steps):
-        block = reader.look_up((starts[:, None] + np.arange(split.step_samples)).ravel())
-        first = first or shown_samples(reader, mixture, block)
-        shares = planned_shares(reader.order, starts, split.step_samples)
-        reads.take(np.array(block.shards, np.int64), block.sources.astype(np.int64), shares)
+    first = take_steps(reader, mixture, split, num_steps, reads)
     length = mixture.sequence_length or mixture.tokens / mixture.epoch_samples
     token_bytes = np.dtype(mixture.token_dtype).itemsize
     return Simulated(
@@ -164,6 +157,27 @@ def simulate_job(
     )
 
 
+def take_steps(
+    reader: Reader, mixture: Mixture, split: Split, num_steps: int, reads: Reads
+) -> list[str]:
+    """Take the steps of a job; return the first samples: source, shard and row."""
+    first: list[str] = []
+    for starts in starts_of_steps(split, num_steps):
+        block = reader.look_up((starts[:, None] + np.arange(split.step_samples)).ravel())
+        if not first:
+            columns = (each[:SHOWN_SAMPLES] for each in (block.sources, block.shards, block.rows))
+            first = [
+                f"{mixture.sources[source].name}: {reader.shards.shards[shard].path} row {row}"
+                for source, shard, row in zip(*columns, strict=True)
+            ]
+        shares, order = None, reader.order
+        if isinstance(order, PhaseOrder) and order.knots:  # else they are the same in all steps
+            begins = starts % len(order)
+            shares = order.planned_shares(begins, begins + split.step_samples)
+        reads.take(np.array(block.shards, np.int64), block.sources.astype(np.int64), shares)
+    return first
+
+
 def starts_of_steps(split: Split, num_steps: int) -> Iterator[npt.NDArray[np.int64]]:
     """Yield the first positions of steps, some at a time: what fills no step ends its epoch."""
     at_once = max(1, BLOCK_SAMPLES // split.step_samples)
@@ -172,35 +186,16 @@ def starts_of_steps(split: Split, num_steps: int) -> Iterator[npt.NDArray[np.int
         yield epoch * split.epoch_samples + step * split.step_samples
 
 
-def planned_shares(
-    order: PhaseOrder | OneBucketOrder, starts: npt.NDArray[np.int64], samples: int
-) -> npt.NDArray[np.float64] | None:
-    """Return the planned shares of sources [steps, sources], None if they are the same in all."""
-    if not isinstance(order, PhaseOrder) or not order.knots:
-        return None
-    first = starts % len(order)
-    return order.planned_shares(first, first + samples)
-
-
-def shown_samples(reader: Reader, mixture: Mixture, block: Lookup) -> list[str]:
-    """Name the first samples of a block: source, shard and row."""
-    return [
-        f"{mixture.sources[block.sources[i]].name}: {reader.shards.shards[block.shards[i]].path} "
-        f"row {block.rows[i]}"
-        for i in range(min(SHOWN_SAMPLES, len(block.rows)))
-    ]
-
-
 def show(found: Simulated) -> None:
     """Print the simulated steps for people."""
-    console = table_console()
-    table = new_table(f"phase {found.phase}", ["source"], ["planned", "in these steps"])
-    for name, source in found.sources.items():
-        table.add_row(name, f"{source.planned_share:.2%}", f"{source.share:.2%}")
-    console.print(table)
+    rows = (
+        (name, f"{source.planned_share:.2%}", f"{source.share:.2%}")
+        for name, source in found.sources.items()
+    )
+    print_table(f"phase {found.phase}", ("source",), ("planned", "in these steps"), rows)
     job = found.job
     epochs = found.steps * job.step_samples / found.epoch_samples
-    lines = [
+    say(
         f"{found.steps:,} steps of {job.world_size:,} ranks with batches of {job.batch_size:,}: "
         f"{epochs:.2f} epochs of {found.epoch_samples:,} samples",
         f"share of a source in a step: at most {found.largest_deviation:.2%} from the planned one",
@@ -214,6 +209,4 @@ def show(found: Simulated) -> None:
         f"cache, {found.most_step_bytes / 1e6:,.0f} MB in the worst step",
         "first samples of rank 0:",
         *(f"  {sample}" for sample in found.first_samples),
-    ]
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    )

@@ -1,9 +1,9 @@
-"""`corpus path`: print the newest folder of a format, for a training config.
+"""`corpus shards path`: print the newest folder of a format, for a training config.
 
-corpus path --source web --format mds             the folder of one format
-corpus path --phase general --format megatron     the same, of a phase with shards of its own
-corpus path --source web                          a line for each format and its folder
-corpus path --source web --split validation       the same, of what is held out of training
+corpus shards path --source web --format mds             the folder of one format
+corpus shards path --phase general --format megatron     the same, of a phase with shards of its own
+corpus shards path --source web                          a line for each format and its folder
+corpus shards path --source web --split validation       the same, of what is held out of training
 
 A folder's name changes with its rows, so that a job never reads a mixture of two states: ask again
 after a build, not before every step. docs/formats.md names the readers of each format.
@@ -18,13 +18,13 @@ from typing import Annotated, Literal
 from cyclopts import Group, Parameter
 
 from assets.sharded.shard_files import kind_of
-from pipeline_defs.commands.terminal.options import check_one_given
+from pipeline_defs.commands.terminal import check_one_given, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
-from resources.errors import UsageError, unknown_name
+from resources.errors import check_name
 from resources.settings.plug_ins import plug_ins
 from resources.settings.shards import FORMAT_NAMES
-from resources.store.records import FileRecord, Manifest
+from resources.store.records import Manifest
 from resources.store.store import StoreError
 
 WHICH = Group("Shards", validator=check_one_given)
@@ -43,13 +43,17 @@ def path(
 ) -> int:
     """Print one folder, or a line for each."""
     corpus = load_corpus()
-    known = [*FORMAT_NAMES, *plug_ins("formats")]
-    if format_ is not None and format_ not in known:
-        raise UsageError(unknown_name("format", format_, known))
-    manifest = newest(corpus, source, phase)
+    if format_ is not None:
+        check_name("format", format_, [*FORMAT_NAMES, *plug_ins("formats")])
+    if source is not None:
+        check_name("source", source, corpus.settings.source_names())
+        manifest = corpus.store.newest("sharded", source)
+    else:
+        check_name("phase", phase or "", corpus.settings.phase_names())
+        manifest = corpus.store.newest("mixed", phase or "")
     folders = format_folders(corpus, manifest, split)
     if format_ in folders:
-        sys.stdout.write(f"{folders[format_]}\n")
+        say(str(folders[format_]))
     elif format_ is None and folders:
         sys.stdout.writelines(f"{name}\t{folder}\n" for name, folder in folders.items())
     else:
@@ -57,32 +61,17 @@ def path(
     return 0
 
 
-def newest(corpus: Corpus, source: str | None, phase: str | None) -> Manifest:
-    """Return the manifest of a source's or of a phase's shards."""
-    settings = corpus.settings
-    what, name, known = (
-        ("source", source, settings.source_names())
-        if source is not None
-        else ("phase", phase or "", settings.phase_names())
-    )
-    if name not in known:
-        raise UsageError(unknown_name(what, name, known))
-    return corpus.store.newest("sharded" if what == "source" else "mixed", name)
-
-
 def format_folders(corpus: Corpus, manifest: Manifest, split: str) -> dict[str, Path]:
     """Return the folder of each format of a split that a manifest names, by format."""
     files = [file for part in manifest.parts for file in part.files if "/" in file.path]
-    paths = {folder_kind(file): corpus.store.path_of(manifest, file) for file in files}
+    paths = {  # by the name of its folder, without the digits of its state
+        file.path.partition("/")[0].rpartition("-")[0]: corpus.store.path_of(manifest, file)
+        for file in files
+    }
     names = [*FORMAT_NAMES, *plug_ins("formats")]
     kinds = {name: kind_of(name, "" if split == "train" else split) for name in names}
     found = {name: paths[kind] for name, kind in kinds.items() if kind in paths}
     return {name: path.parent.resolve() for name, path in sorted(found.items())}
-
-
-def folder_kind(file: FileRecord) -> str:
-    """Return the name of the folder of a file without the digits of its state."""
-    return file.path.partition("/")[0].rpartition("-")[0]
 
 
 def missing(manifest: Manifest, wanted: str | None, folders: dict[str, Path], split: str) -> str:

@@ -20,37 +20,107 @@ from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from assets.bucketed.bucketed_records import BUCKETED, LEAKAGE
+from assets.bucketed.leakage import MOST_SHARE
+from assets.mixed.advice import Proposals
 from assets.mixed.budgets import Budget, MixError
 from assets.mixed.mixed_records import MIXED
 from assets.mixed.mixture_files import read_mixture, realised
 from assets.mixed.phase_input_files import plan_from_shards, start_of
 from assets.mixed.plan import PhasePlan, plan_phase
-from assets.mixed.report import Drawn
+from assets.mixed.report import Drawn, shares_chart
+from assets.report.plots import bar_chart, pie_chart, stacked
 from assets.sharded.sharded_records import SHARDED
-from pipeline_defs.commands.terminal.options import Json
-from pipeline_defs.commands.terminal.output import print_json
-from pipeline_defs.commands.train.plan_counts import Available, available_for, bytes_per_token
-from pipeline_defs.commands.train.plan_show import (
-    PlannedPhase,
-    PlanReport,
-    SourceLeakage,
-    SourceShare,
-    SourceTotal,
-    show,
-    to_svg,
+from pipeline_defs.commands.terminal import (
+    Cell,
+    Json,
+    Row,
+    percentages,
+    print_json,
+    print_table,
+    say,
+    write_text,
 )
+from pipeline_defs.commands.train.plan_counts import Available, available_for, bytes_per_token
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
-from resources.errors import UsageError, unknown_name
+from resources.errors import check_name
 from resources.settings.phases import PhaseConfig, ValidationPhase
 from resources.tasks import GLOBAL
 
+NUMBERS = ("weight", "available tokens", "planned tokens", "epochs", "cap", "samples")
 NOT_BUILT = "not built yet"
 WARNED_SHARE = 0.02  # of a source's documents left out
 WITH_BUCKETS = (BUCKETED.name, SHARDED.name)
+
+
+class SourceTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """Available and planned tokens of a source, over all phases."""
+
+    available_tokens: int
+    counted_in: str
+    planned_tokens: int
+    epochs: float
+
+
+class SourceShare(SourceTotal, frozen=True, kw_only=True):
+    """Tokens and samples that one phase draws from a source, and from its classes if it weighs any.
+
+    The classes are named as they are drawn, "web/class-2". drawn_before: tokens of the phases that
+    this one continues; they count in its epochs. weights_at: at each knot of a phase whose weights
+    change, of which `weight` is the mean.
+    """
+
+    weight: float
+    cap: float
+    samples: int
+    drawn_before: int | UnsetType = UNSET
+    weights_at: tuple[float, ...] | UnsetType = UNSET
+    classes: dict[str, SourceShare] | UnsetType = UNSET
+
+    @property
+    def units(self) -> dict[str, SourceShare]:
+        """Its classes, by what is drawn; none if all is drawn alike."""
+        return {} if self.classes is UNSET else self.classes
+
+
+class PlannedPhase(msgspec.Struct, frozen=True):
+    """Verdict on a phase, and its sources."""
+
+    verdict: str
+    tokens: int
+    warnings: list[str]
+    faults: list[str]
+    feasible: Proposals
+    notes: list[str]
+    sources: dict[str, SourceShare]
+
+
+class SourceLeakage(msgspec.Struct, frozen=True):
+    """What documents for training have in common with held-out ones.
+
+    left_out: of `documents`, those that no phase draws for it; worst: largest share of a document's
+    13-grams that one held-out document has, among the others.
+    """
+
+    documents: int
+    left_out: int
+    worst: float
+
+
+class PlanReport(msgspec.Struct, frozen=True):
+    """Planned phases, and the sources and warnings over all of them.
+
+    leakage: by source, if documents are held out of training.
+    """
+
+    store: str
+    phases: dict[str, PlannedPhase]
+    sources: dict[str, SourceTotal]
+    warnings: list[str]
+    leakage: dict[str, SourceLeakage] | UnsetType = UNSET
 
 
 def plan(
@@ -62,11 +132,11 @@ def plan(
     """Print the plan; return 1 if a phase would be refused."""
     corpus = load_corpus()
     phases = corpus.settings.phase_names()
-    if phase is not None and phase not in phases:
-        raise UsageError(unknown_name("phase", phase, phases))
+    if phase is not None:
+        check_name("phase", phase, phases)
     report = plan_corpus(corpus, phases if phase is None else [phase])
     if plot:
-        plot.write_text(to_svg(report, mixed_phases(corpus, report.phases)), encoding="utf-8")
+        write_text(plot, to_svg(report, mixed_phases(corpus, report.phases)))
     if json:
         print_json(report)
     else:
@@ -112,7 +182,7 @@ def plan_corpus(corpus: Corpus, names: Sequence[str]) -> PlanReport:
         for source, total in sources.items()
         if len(names) > 1 and total.epochs > often
     ]
-    leakage = leakage_of(corpus)
+    leakage = source_leakage(corpus)
     warnings += [
         f"{source!r}: {of.left_out / of.documents:.1%} of its training documents are left out for "
         f"what they share with held-out ones (more than {WARNED_SHARE:.0%}). Hold out less, or "
@@ -123,17 +193,15 @@ def plan_corpus(corpus: Corpus, names: Sequence[str]) -> PlanReport:
     return PlanReport(str(corpus.store), phases, sources, warnings, leakage or UNSET)
 
 
-def leakage_of(corpus: Corpus) -> dict[str, SourceLeakage]:
+def source_leakage(corpus: Corpus) -> dict[str, SourceLeakage]:
     """Return what each source has in common with held-out documents; {} where none are."""
     manifest = corpus.store.newest_or_none(LEAKAGE, GLOBAL) if corpus.settings.holds_out else None
     if manifest is None:
         return {}
-    numbers = manifest.stats.numbers
+    of = manifest.stats.numbers
     return {
-        source: SourceLeakage(
-            documents, numbers.left_out.get(source, 0), numbers.worst.get(source, 0) / 1e6
-        )
-        for source, documents in numbers.documents.items()
+        source: SourceLeakage(documents, of.left_out.get(source, 0), of.worst.get(source, 0) / 1e6)
+        for source, documents in of.documents.items()
     }
 
 
@@ -142,44 +210,40 @@ def plan_one(corpus: Corpus, name: str, ratio: float) -> tuple[PhasePlan, Planne
     config = corpus.settings.phase(name)
     wanted = config.sources_of(tuple(corpus.settings.source_names()))
     available = available_for(corpus, wanted, config, ratio)
-    if note := missing_counts(config, wanted, available):
-        budgets = PhasePlan(name, ())
-        planned = described(budgets, available)
-        return budgets, msgspec.structs.replace(planned, verdict=NOT_BUILT, notes=[note])
-    budgets = plan_available(corpus, config, available)
-    return budgets, described(budgets, available)
-
-
-def missing_counts(
-    config: PhaseConfig, wanted: Sequence[str], available: Mapping[str, Available]
-) -> str:
-    """Say which sources cannot be counted yet, and how far to build them; "" if all can."""
+    note = ""
     if missing := [source for source in wanted if source not in available]:
-        return f"{', '.join(missing)}: nothing to count yet. Build as far as `deduped`"
-    early = [source for source in wanted if available[source].stage not in WITH_BUCKETS]
-    if early and isinstance(config, ValidationPhase):
-        return f"{', '.join(early)}: what is held out is counted in `bucketed`. Build as far"
-    return ""
+        note = f"{', '.join(missing)}: nothing to count yet. Build as far as `deduped`"
+    elif isinstance(config, ValidationPhase):
+        early = [source for source in wanted if available[source].stage not in WITH_BUCKETS]
+        if early:
+            named = ", ".join(early)
+            note = f"{named}: what is held out is counted in `bucketed`. Build as far"
+    budgets = PhasePlan(name, ()) if note else plan_available(corpus, config, available)
+    planned = described(budgets, available)
+    if note:
+        planned = msgspec.structs.replace(planned, verdict=NOT_BUILT, notes=[note])
+    return budgets, planned
 
 
 def plan_available(
     corpus: Corpus, config: PhaseConfig, available: Mapping[str, Available]
 ) -> PhasePlan:
     """Plan a phase: as `mixed` does if all sources are sharded, else from the counts so far."""
-    earlier = unsharded_before(corpus, config)
-    if all(of_source.stage == SHARDED.name for of_source in available.values()) and not earlier:
-        manifests = [of_source.manifest for of_source in available.values()]
-        try:
-            start = start_of(corpus, config, MIXED.code_version)
-        except MixError as error:
-            return PhasePlan(config.name, (), faults=(str(error),))
-        return plan_from_shards(corpus.store.root, config, manifests, start)
-    tokens = {source: of_source.tokens for source, of_source in available.items()}
-    rows = {source: of_source.rows for source, of_source in available.items()}
+    every, before, earlier = tuple(corpus.settings.source_names()), set[str](), config
+    while earlier.continues is not None:
+        earlier = corpus.settings.phase(earlier.continues.phase)
+        before |= {*earlier.sources_of(every)}
+    sharded = {s for s in before if corpus.store.partition(SHARDED.name, s).newest_manifest()}
     try:
+        if before == sharded and all(of.stage == SHARDED.name for of in available.values()):
+            manifests = [of_source.manifest for of_source in available.values()]
+            start = start_of(corpus, config, MIXED.code_version)
+            return plan_from_shards(corpus.store.root, config, manifests, start)
         classes = {source: found.classes(config) for source, found in available.items()}
     except MixError as error:
         return PhasePlan(config.name, (), faults=(str(error),))
+    tokens = {source: of_source.tokens for source, of_source in available.items()}
+    rows = {source: of_source.rows for source, of_source in available.items()}
     found = plan_phase(config, tokens, rows, {s: of for s, of in classes.items() if of})
     if config.continues is None:
         return found
@@ -188,21 +252,6 @@ def plan_available(
         "sources, and those of this phase, are sharded"
     )
     return replace(found, notes=(*found.notes, note))
-
-
-def unsharded_before(corpus: Corpus, config: PhaseConfig) -> list[str]:
-    """Return the sources of the phases that a phase continues that are not sharded."""
-    every = tuple(corpus.settings.source_names())
-    missing = []
-    while config.continues is not None:
-        config = corpus.settings.phase(config.continues.phase)
-        missing += [s for s in config.sources_of(every) if not has_shards(corpus, s)]
-    return missing
-
-
-def has_shards(corpus: Corpus, source: str) -> bool:
-    """Return whether a source is sharded."""
-    return corpus.store.partition(SHARDED.name, source).newest_manifest() is not None
 
 
 def described(budgets: PhasePlan, available: Mapping[str, Available]) -> PlannedPhase:
@@ -239,3 +288,82 @@ def described_share(budget: Budget, of_source: Available) -> SourceShare:
         samples=round(budget.planned * of_source.samples / of_source.tokens),
         classes=classes or UNSET,
     )
+
+
+def show(report: PlanReport) -> None:
+    """Print the plan for people."""
+    planned = {name: phase for name, phase in report.phases.items() if phase.sources}
+    shares = [share for phase in planned.values() for share in phase.sources.values()]
+    is_continued = any(share.drawn_before for share in shares)
+    is_changing = any(share.weights_at for share in shares)
+    more = {"drawn before": is_continued, "from start to end": is_changing}
+    rows: list[Row] = []
+    for name, phase in planned.items():
+        for source, share in phase.sources.items():
+            for drawn, of_unit in {source: share, **share.units}.items():
+                before = [of_unit.drawn_before or 0] if is_continued else []
+                weights = [percentages(of_unit.weights_at)] if is_changing else []
+                rows.append((name, drawn, *share_cells(of_unit), *before, *weights))
+        rows += [(name, "all", "", "", "", phase.tokens), None]
+    numbers = (*NUMBERS, *(name for name, is_shown in more.items() if is_shown))
+    print_table("phases", ("phase", "source", "counted in"), numbers, rows)
+    if len(planned) > 1:
+        totals = (
+            (name, of.counted_in, of.available_tokens, of.planned_tokens, f"{of.epochs:.2f}")
+            for name, of in report.sources.items()
+        )
+        numbers = ("available tokens", "planned tokens", "epochs")
+        print_table("all phases", ("source", "counted in"), numbers, totals)
+    for name, phase in report.phases.items():
+        say(f"{name}: {phase.verdict}")
+        say(*(f"  {text}" for text in (*phase.faults, *phase.warnings, *phase.notes)))
+    for source, leaked in (report.leakage or {}).items():
+        say(
+            f"{source}: worst overlap of a training document with a held-out one: "
+            f"{leaked.worst:.1%} of its 13-grams; left out for more than {MOST_SHARE:.0%}: "
+            f"{leaked.left_out:,} of {leaked.documents:,} documents"
+        )
+    say(*report.warnings)
+
+
+def share_cells(share: SourceShare) -> list[Cell]:
+    """Return the cells of one source of one phase."""
+    return [
+        share.counted_in,
+        f"{share.weight:.1%}",
+        share.available_tokens,
+        share.planned_tokens,
+        f"{share.epochs:.2f}",
+        f"{share.cap:g}",
+        share.samples,
+    ]
+
+
+def to_svg(report: PlanReport, mixed: Mapping[str, Drawn]) -> str:
+    """Draw each phase's mix and the epochs of its sources, then these over all phases.
+
+    `mixed` has the realised mix of the phases that are materialized.
+    """
+    charts = []
+    for name, phase in report.phases.items():
+        drawn = {
+            unit: of_unit
+            for source, share in phase.sources.items()
+            for unit, of_unit in (share.units or {source: share}).items()
+        }
+        tokens = {unit: share.planned_tokens for unit, share in drawn.items()}
+        charts.append(pie_chart(f"{name}: {phase.tokens:,} tokens, {phase.verdict}", tokens))
+        charts.append(bar_chart(f"{name}: epochs of each source", epoch_bars(drawn)))
+        if name in mixed:
+            charts.append(shares_chart(f"{name}: tokens as they are drawn", mixed[name]))
+    if len(report.phases) > 1:
+        charts.append(bar_chart("all phases: epochs of each source", epoch_bars(report.sources)))
+    return stacked(charts)
+
+
+def epoch_bars(sources: Mapping[str, SourceTotal]) -> list[tuple[str, tuple[float], str]]:
+    """Return a bar for each source."""
+    return [
+        (source, (total.epochs,), f"{total.epochs:.2f} epochs of {total.available_tokens:,}")
+        for source, total in sources.items()
+    ]

@@ -37,7 +37,7 @@ class FilterConfig(BaseModel):
 
     presets: tuple[str, ...] = Field(
         default=(),
-        description="named sets of rules, below the other keys: `corpus presets` lists them",
+        description="named sets of rules, below the other keys: `corpus rules presets` lists them",
     )
     mode: Literal["all", "first_failure"] = Field(
         default="all",

@@ -1,0 +1,211 @@
+"""`corpus build --dry-run` and `corpus explain`: what the next run would compute, and why.
+
+They read the store and the input files, and run nothing: a run may hold the lock meanwhile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from assets.stages import BY_NAME, ancestors, used_stages
+from pipeline_defs.commands.terminal import Json, Row, print_json, print_table, say
+from pipeline_defs.forecast.forecast import NEW, Forecast, forecast, totals
+from pipeline_defs.forecast.reasons import SHORT, inputs_of
+from pipeline_defs.load_corpus import load_corpus
+from resources.corpus import Corpus
+from resources.errors import UsageError, check_name
+from resources.stage import Stage
+from resources.store.records import Manifest, fingerprint_of
+from resources.tasks import GLOBAL
+
+STEP_SECONDS = 0.4  # a step with nothing to compute (docs/architecture.md)
+MOST_REASONS = 4  # shown of one partition of a stage
+# "part", "stage/part", "stage/partition/part", and as errors have it: "stage[partition] part name"
+NAME = re.compile(r"(?:(\w+)(?:[/\[]([\w-]+)\]?)?(?:/| part ))?([\w.-]+)")
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why parts of a partition would be computed, how many, and the first of them."""
+
+    why: tuple[str, ...]
+    parts: int
+    example: str
+
+
+class PartState(msgspec.Struct, frozen=True):
+    """A part as it is published, its ingredients, and what the next run would do to it."""
+
+    stage: str
+    partition: str
+    part: str
+    is_published: bool
+    fingerprint: str
+    files: tuple[str, ...]
+    made_of: dict[str, str]
+    next_run: str
+    why: tuple[str, ...]
+
+
+def print_forecast(corpus: Corpus, sources: Sequence[str], last: str, *, json: bool) -> int:
+    """Print what a run up to a stage would do, of all sources or some; the exit code is 0."""
+    used = used_stages(corpus.settings)
+    wanted = used.keys() & {last, *ancestors(used[last])}
+    others = set(corpus.settings.source_names()) - set(sources) if sources else set()
+    forecasts = [
+        each for each in forecast(corpus) if each.stage in wanted and each.partition not in others
+    ]
+    workers = corpus.settings.engine.num_workers()
+    seconds = sum(each.cpu_seconds for each in forecasts) / workers + STEP_SECONDS * len(wanted)
+    if json:
+        stages = [as_record(each) for each in forecasts]
+        print_json({"stages": stages, "workers": workers, "seconds": round(seconds, 1)})
+        return 0
+    numbers = ("compute", "reuse", "drop", "read MB", "write MB", "CPU s")
+    rows = (row_of(stage, each) for stage, each in totals(forecasts).items())
+    print_table("the next run, in parts", ("stage",), numbers, rows)
+    for each in forecasts:
+        say(*lines_of(each))
+    measured = [each.stage for each in forecasts if each.computed and not each.is_measured_here]
+    if measured:
+        say(
+            "CPU seconds are those of the last runs on this store; of "
+            f"{', '.join(dict.fromkeys(measured))} those of docs/performance.md."
+        )
+    say(f"About {seconds:,.1f} s on {workers} workers. Nothing was run or written.")
+    return 0
+
+
+def as_record(each: Forecast) -> dict[str, Any]:
+    """Return a forecast for programs: its parts as numbers and reasons."""
+    names = ("stage", "partition", "is_exact", "read_bytes", "written_bytes", "is_measured_here")
+    return {name: getattr(each, name) for name in (*names, "note")} | {
+        "compute": len(each.computed),
+        "reuse": each.reused,
+        "drop": len(each.gone),
+        "cpu_seconds": round(each.cpu_seconds, 3),
+        "reasons": list(reasons_of(each)),
+    }
+
+
+def row_of(stage: str, each: Forecast) -> Row:
+    """Return the cells of a stage."""
+    about = "" if each.is_exact else "about "
+    sizes = (each.read_bytes / 1e6, each.written_bytes / 1e6, each.cpu_seconds)
+    computed = f"{about}{len(each.computed):,}"
+    return (stage, computed, each.reused, len(each.gone), *(f"{size:,.1f}" for size in sizes))
+
+
+def reasons_of(each: Forecast) -> Iterator[Reason]:
+    """Yield the reasons of a partition's parts, the most frequent first."""
+    counts = Counter(part.why for part in each.computed.values())
+    for why, count in counts.most_common():
+        example = next(part.name for part in each.computed.values() if part.why == why)
+        yield Reason(why, count, example)
+
+
+def lines_of(each: Forecast) -> Iterator[str]:
+    """Yield a line per reason of a partition."""
+    title = f"{each.stage}[{each.partition}]"
+    listed = list(reasons_of(each))
+    for reason in listed[:MOST_REASONS]:
+        parts = "1 part" if reason.parts == 1 else f"{reason.parts:,} parts"
+        yield f"{title}: {parts} ({reason.example}): {'; '.join(reason.why)}"
+    if len(listed) > MOST_REASONS:
+        yield f"{title}: {len(listed) - MOST_REASONS:,} more reasons: `corpus explain PART`"
+    if each.note:
+        yield f"{title}: {each.note}"
+
+
+def explain(
+    part: Annotated[str, Parameter(help="Name of a part, or stage[/partition]/part.")],
+    /,
+    *,
+    json: Json = False,
+) -> int:
+    """Explain a part in every stage that has one of that name."""
+    found = NAME.fullmatch(part)
+    if found is None:
+        raise UsageError(f"{part!r:.80} is no name of a part. Give part or stage[/partition]/part.")
+    stage, partition, name = found.groups()
+    corpus = load_corpus()
+    stages = used_stages(corpus.settings)
+    if stage is not None:
+        check_name("stage", stage, stages)
+    states: list[PartState] = []
+    known: set[str] = set()
+    for each in forecast(corpus):
+        if stage in (None, each.stage) and partition in (None, each.partition):
+            manifest = corpus.store.partition(each.stage, each.partition).newest_manifest()
+            names = (
+                {*each.computed, *(part.name for part in manifest.parts)}
+                if manifest
+                else {*each.computed}
+            )
+            known |= names - {NEW}
+            if name in names:
+                states.append(state_of(corpus, stages[each.stage], each, manifest, name))
+    check_name("part", name, sorted({*known, *(state.part for state in states)}))
+    if json:
+        print_json(states)
+    else:
+        for state in states:
+            show_part(state)
+    return 0
+
+
+def state_of(
+    corpus: Corpus, stage: Stage[Any, Any], each: Forecast, manifest: Manifest | None, name: str
+) -> PartState:
+    """Return the state of a part of a partition that is published, to be computed, or both."""
+    published = [part for part in manifest.parts if part.name == name] if manifest else []
+    action = "dropped: its input is gone" if name in each.gone else "reused"
+    if name in each.computed:
+        action = "computed" if each.is_exact else "computed, as far as can be told"
+    return PartState(
+        each.stage,
+        each.partition,
+        name,
+        bool(published),
+        published[0].fingerprint if published else "",
+        tuple(file.path for part in published for file in part.files),
+        ingredients(corpus, stage, manifest, name) if manifest and published else {},
+        action,
+        each.computed[name].why if name in each.computed else (),
+    )
+
+
+def ingredients(
+    corpus: Corpus, stage: Stage[Any, Any], manifest: Manifest, name: str
+) -> dict[str, str]:
+    """Return what a published part was made of, by name."""
+    config = fingerprint_of(manifest.config)[:SHORT]
+    found = {"code version": manifest.code_version, "config": config}
+    found |= {key: str(value) for key, value in inputs_of(manifest.provenance, stage).items()}
+    for earlier in (BY_NAME[name] for name in stage.after):
+        then = manifest.provenance.get(earlier.name)
+        if isinstance(then, str):
+            place = GLOBAL if earlier.partitions == "none" else manifest.partition
+            found[f"{earlier.name}[{place}]"] = then[:SHORT]
+            now = corpus.store.partition(earlier.name, place).newest_manifest()
+            for part in now.parts if now is not None and now.fingerprint == then else ():
+                if part.name == name:
+                    found[f"{earlier.name}[{place}] part {name}"] = part.fingerprint[:SHORT]
+    return found
+
+
+def show_part(state: PartState) -> None:
+    """Print a part for people."""
+    say(f"{state.stage}[{state.partition}] part {state.part}")
+    if state.is_published:
+        say(f"  published, fingerprint {state.fingerprint}")
+        say(*(f"  file {path}" for path in state.files))
+        say(*(f"  made of {name}: {value}" for name, value in state.made_of.items()))
+    else:
+        say("  not published")
+    say(f"  next run: {state.next_run}", *(f"  because {reason}" for reason in state.why))

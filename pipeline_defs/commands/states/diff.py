@@ -1,0 +1,312 @@
+"""`corpus states diff A B`: two states of a source, or of all sources, side by side.
+
+Parts that both states name are not read. Of the others the ids, the fates and hashes of the texts
+are read, a part at a time; what is the same in both is dropped before the next part is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+import polars as pl
+from cyclopts import Parameter
+
+from assets.deduped.document_files import kept_documents, read_kept
+from pipeline_defs.commands.states.state_chain import (
+    NEWEST,
+    SourceState,
+    check_stage,
+    code_changes,
+    config_changes,
+    in_both,
+    state_of,
+    value_text,
+)
+from pipeline_defs.commands.terminal import Json, Natural, Row, print_json, print_table, say
+from pipeline_defs.load_corpus import load_corpus
+from resources.corpus import Corpus
+from resources.errors import UsageError
+from resources.store.kept_manifests import KeptManifests
+from resources.store.named_states import read_tags
+from resources.store.records import Manifest, PartRecord, Stats
+from resources.store.store import Store
+
+COUNTS = ("rows_in", "rows_kept", "duplicates", "quarantined", "tokens", "bytes")
+KEPT = "kept"
+ABSENT = "not in the input"
+SCHEMA = {"doc_id": pl.String, "fate": pl.String, "text": pl.UInt64, "part": pl.String}
+SAMPLE_CHARS = 160
+SIGNS = {"in": "+", "out": "-", "text": "~"}
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """A document that changed: its id and the beginning of its text, from the state that has it."""
+
+    doc_id: str
+    text: str
+
+
+class DocumentChange(msgspec.Struct, frozen=True):
+    """Documents whose fate changed in the same way, with the first few of them by id."""
+
+    before: str
+    after: str
+    documents: int
+    samples: tuple[Sample, ...]
+
+    @property
+    def kind(self) -> str:
+        """The change in a word: in, out, or text."""
+        if self.before == self.after:
+            return "text"
+        return "in" if self.after == KEPT else "out"
+
+
+class DocumentChanges(msgspec.Struct, frozen=True):
+    """Changes of documents between two states, the largest first, and the parts that were read."""
+
+    changes: tuple[DocumentChange, ...]
+    parts_read: int
+    parts_alike: int
+
+
+class StageDifference(msgspec.Struct, frozen=True):
+    """Numbers of a stage that differ, as (before, after)."""
+
+    stage: str
+    numbers: dict[str, tuple[int, int]]
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """Two states of a source: their documents, numbers, config keys and code versions.
+
+    `documents` is unset if one of the states no longer has the stages that tell their fates.
+    """
+
+    source: str
+    before: str
+    after: str
+    documents: DocumentChanges | None
+    stages: list[StageDifference]
+    config: dict[str, tuple[Any, Any]]
+    code: dict[str, tuple[str, str]]
+
+
+def diff(
+    before: Annotated[str, Parameter(help="State: a number of `corpus states history`, or a tag.")],
+    after: Annotated[str, Parameter(help="Other state; the newest without.")] = NEWEST,
+    /,
+    *,
+    source: Annotated[
+        str | None, Parameter(help="Source; without, all that two tags have.")
+    ] = None,
+    stage: Annotated[
+        str | None, Parameter(help="Stage whose numbers are meant; the last one without.")
+    ] = None,
+    samples: Annotated[Natural, Parameter(help="Documents to show of each change.")] = 3,
+    json: Json = False,
+) -> int:
+    """Print what differs between two states."""
+    check_stage(stage)
+    corpus = load_corpus()
+    names = [source] if source is not None else sources_of(corpus, before, after)
+    found = [difference(corpus, name, (before, after), stage, samples) for name in names]
+    if json:
+        print_json(found)
+    else:
+        for each in found:
+            show(each)
+    return 0
+
+
+def sources_of(corpus: Corpus, before: str, after: str) -> list[str]:
+    """Return the sources that both tags have; UsageError for a state that needs a source."""
+    tags = read_tags(corpus.store.root)
+    wanted = [tags[name] for name in (before, after) if name in tags]
+    if len(wanted) < 2 - (after == NEWEST):
+        raise UsageError(
+            f"Without --source both states are tags; there are: {', '.join(tags) or 'none'}. "
+            "For numbers name the source: corpus states diff 3 5 --source web"
+        )
+    in_tags = [{each.partition for each in tag.manifests if each.stage == "raw"} for tag in wanted]
+    return [name for name in corpus.settings.source_names() if all(name in of for of in in_tags)]
+
+
+def difference(
+    corpus: Corpus, source: str, names: tuple[str, str], stage: str | None, samples: int
+) -> Difference:
+    """Compare two states of a source."""
+    kept = KeptManifests(corpus.store, source)
+    before, after = (state_of(kept, name, stage) for name in names)
+    is_told = all(state.manifest("filtered") for state in (before, after))
+    return Difference(
+        source=source,
+        before=before.name,
+        after=after.name,
+        documents=document_changes(corpus.store, before, after, samples) if is_told else None,
+        stages=list(stage_differences(before, after)),
+        config=config_changes(before, after),
+        code=code_changes(before, after),
+    )
+
+
+def stage_differences(before: SourceState, after: SourceState) -> Iterator[StageDifference]:
+    """Yield the stages of which a number differs."""
+    for stage, then, now in in_both(before, after):
+        old, new = counts_of(then.stats), counts_of(now.stats)
+        pairs = {name: (old.get(name, 0), new.get(name, 0)) for name in (*old, *new)}
+        if differing := {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}:
+            yield StageDifference(stage, differing)
+
+
+def counts_of(stats: Stats[Any]) -> dict[str, int]:
+    """Return the counts of a manifest, and the rejected rows by reason."""
+    rejected = {f"rejected: {reason}": count for reason, count in stats.rejected.items()}
+    return {name: getattr(stats, name) for name in COUNTS} | rejected
+
+
+def document_changes(
+    store: Store, before: SourceState, after: SourceState, num_samples: int
+) -> DocumentChanges:
+    """Compare the documents of two states of a source."""
+    then, now = part_states(before), part_states(after)
+    names = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
+    nothing = pl.DataFrame(schema=SCHEMA)
+    left = [side_by_side(nothing, nothing)]
+    for name in names:
+        left.append(side_by_side(*(fates_of(store, state, name) for state in (before, after))))
+    rows = rejoined(pl.concat(left))
+    changes = [
+        change_of(store, (before, after), (str(fate), str(fate_now)), group, num_samples)
+        for (fate, fate_now), group in rows.group_by("fate", "fate_now")
+    ]
+    changes.sort(key=lambda each: (-each.documents, each.before, each.after))
+    return DocumentChanges(tuple(changes), len(names), len(then.keys() & now.keys() - {*names}))
+
+
+def part_states(state: SourceState) -> dict[str, tuple[str, str]]:
+    """Return the fingerprints of each part of `filtered` and of `deduped`, by its name."""
+    found: dict[str, tuple[str, str]] = {}
+    filtered, deduped = state.manifest("filtered"), state.manifest("deduped")
+    for part in filtered.parts if filtered else ():
+        found[part.name] = part.fingerprint, ""
+    for part in deduped.parts if deduped else ():
+        found[part.name] = found.get(part.name, ("", ""))[0], part.fingerprint
+    return found
+
+
+def side_by_side(then: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
+    """Return the documents that are not the same in two tables of fates."""
+    rows = then.join(now, on="doc_id", how="full", coalesce=True, suffix="_now")
+    return rows.filter(
+        pl.col("fate").ne_missing(pl.col("fate_now"))
+        | pl.col("text").ne_missing(pl.col("text_now"))
+    )
+
+
+def rejoined(rows: pl.DataFrame) -> pl.DataFrame:
+    """Join documents that went from one part to another; leave out what is kept in neither."""
+    then = rows.filter(pl.col("fate").is_not_null()).select(list(SCHEMA))
+    later = {f"{name}_now": name for name in SCHEMA if name != "doc_id"}
+    now = rows.filter(pl.col("fate_now").is_not_null()).select("doc_id", *later).rename(later)
+    return (
+        side_by_side(then, now)
+        .with_columns(pl.col("fate", "fate_now").fill_null(ABSENT))
+        .filter((pl.col("fate") == KEPT) | (pl.col("fate_now") == KEPT))
+    )
+
+
+def fates_of(store: Store, state: SourceState, name: str) -> pl.DataFrame:
+    """Return what became of every document of a part: a row each, with the columns `SCHEMA`."""
+    filtered, deduped = state.manifest("filtered"), state.manifest("deduped")
+    of_filter, of_dedup = part_named(filtered, name), part_named(deduped, name)
+    if filtered is None or of_filter is None:
+        return pl.DataFrame(schema=SCHEMA)
+    decisions = pl.read_parquet(
+        store.part_file(filtered, of_filter, "decisions").checked(), columns=["doc_id", "reasons"]
+    )
+    last = (filtered, of_filter) if deduped is None or of_dedup is None else (deduped, of_dedup)
+    texts = read_kept(kept_documents(store, *last), ["doc_id", "text"])
+    kept = texts.select("doc_id", text=pl.col("text").hash(), is_kept=pl.lit(value=True))
+    rows = decisions.join(kept, on="doc_id", how="left").join(
+        removals_of(store, *last), on="doc_id", how="left"
+    )
+    rejected = "rejected: " + pl.col("reasons").list.first()
+    removed = "removed: " + pl.col("step").fill_null("duplicate")
+    fate = pl.when("is_kept").then(pl.lit(KEPT)).otherwise(pl.coalesce(rejected, removed))
+    return rows.select("doc_id", fate.alias("fate"), "text", part=pl.lit(name))
+
+
+def removals_of(store: Store, manifest: Manifest, part: PartRecord) -> pl.DataFrame:
+    """Return why `deduped` removed documents that are no duplicates: doc_id, step."""
+    found = [pl.DataFrame(schema={"doc_id": pl.String, "step": pl.String})]
+    if part.file("contamination") is not None and manifest.stage == "deduped":
+        hits = pl.read_parquet(store.part_file(manifest, part, "contamination").checked())
+        ids = hits.filter("is_contaminated").select("doc_id").unique()
+        found.append(ids.with_columns(step=pl.lit("contaminated")))
+    if part.file("changes") is not None:
+        changes = pl.read_parquet(store.part_file(manifest, part, "changes").checked())
+        found.append(changes.filter("is_rejected").select("doc_id", "step"))
+    return pl.concat(found).unique("doc_id", keep="first", maintain_order=True)
+
+
+def part_named(manifest: Manifest | None, name: str) -> PartRecord | None:
+    """Return the part of a manifest with a name, None if it has none."""
+    return next((part for part in manifest.parts if part.name == name), None) if manifest else None
+
+
+def change_of(
+    store: Store,
+    states: tuple[SourceState, SourceState],
+    fates: tuple[str, str],
+    rows: pl.DataFrame,
+    num_samples: int,
+) -> DocumentChange:
+    """Describe a group of documents, with the texts of the first few by id."""
+    state, part = (states[1], "part_now") if fates[1] == KEPT else (states[0], "part")
+    first = rows.sort("doc_id").head(num_samples)
+    manifest = state.manifest("deduped") or state.manifest("filtered")
+    assert manifest is not None, "a document of it is kept"
+    samples = []
+    for doc_id, name in first.select("doc_id", part).iter_rows():
+        found = part_named(manifest, name)
+        assert found is not None, f"{name} was read"
+        texts = read_kept(kept_documents(store, manifest, found), ["doc_id", "text"])
+        text = texts.filter(pl.col("doc_id") == doc_id)["text"].str.slice(0, SAMPLE_CHARS)
+        samples.append(Sample(doc_id, text[0]))
+    return DocumentChange(*fates, len(rows), tuple(samples))
+
+
+def show(found: Difference) -> None:
+    """Print a difference for people."""
+    say(f"{found.source}: from {found.before} to {found.after}")
+    show_documents(found.documents)
+    names = (found.before, found.after)
+    numbers: list[Row] = [
+        (each.stage, name, then, now, f"{now - then:+,}")
+        for each in found.stages
+        for name, (then, now) in each.numbers.items()
+    ]
+    settings: list[Row] = [(key, *map(value_text, pair)) for key, pair in found.config.items()]
+    settings += [(f"{stage}: code version", *pair) for stage, pair in found.code.items()]
+    print_table("numbers", ("stage", "number"), (*names, "change"), numbers)
+    print_table("config and code", ("key", *names), (), settings)
+    if not numbers and not settings:
+        say("Numbers, config and code are the same.")
+
+
+def show_documents(documents: DocumentChanges | None) -> None:
+    """Print the documents that came, went or changed."""
+    if documents is None:
+        say("Documents are not compared: `filtered` of a state is no longer kept.")
+        return
+    for each in documents.changes:
+        what = f"{each.before} -> {each.after}" if each.kind != "text" else "another text"
+        say(f"{SIGNS[each.kind]} {each.documents:,} documents: {what}")
+        say(*(f"    {sample.doc_id} {sample.text}" for sample in each.samples))
+    if not documents.changes:
+        say("The same documents are kept.")
+    alike, read = documents.parts_alike, documents.parts_read
+    say(f"{read:,} parts were read; {alike:,} are the same in both.")

@@ -1,0 +1,252 @@
+"""`corpus states gc`: list what nothing names any more, and remove it with --delete.
+
+A run removes the same after each commit, with `keep_manifests`. This command is for fewer states,
+for what a deleted tag has named, and after runs that were killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import nullcontext, suppress
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from assets.mixed.mixed_records import MIXED
+from assets.sharded.pinned_shards import pinned_places
+from assets.sharded.sharded_records import SHARDED
+from corpus_loader.places.files import TAGS
+from pipeline_defs.commands.states.state_chain import SOURCE_STAGES
+from pipeline_defs.commands.terminal import (
+    Json,
+    Positive,
+    alone_on,
+    and_more,
+    print_json,
+    print_table,
+    say,
+)
+from pipeline_defs.load_corpus import load_corpus
+from resources.corpus import Corpus
+from resources.errors import UsageError
+from resources.store.disk import TEMPORARY_PREFIX
+from resources.store.medium import medium_of
+from resources.store.named_states import HOLDS, hold_path
+from resources.store.named_states import delete as delete_hold
+from resources.store.preview_files import PREVIEWS, preview_paths
+from resources.store.scratch import place_of
+from resources.store.store import MANIFESTS, Partition, Store
+
+NAMED = 3  # files of a partition in the table; JSON has all
+
+
+class Garbage(msgspec.Struct, frozen=True):
+    """Files of a partition that nothing names, with their bytes; `is_busy`: a run writes there."""
+
+    stage: str
+    partition: str
+    manifests: int
+    bytes: int
+    files: dict[str, int]
+    is_busy: bool = False
+
+
+class Collected(msgspec.Struct, frozen=True):
+    """Garbage by partition; `is_deleted` if it was removed.
+
+    `removed_sources` are those that pipeline.yaml no longer has, with all their bytes in the store;
+    `unbuilt_sources` those that it has and the store has not: while there are any, a removed
+    source goes only if it is named.
+    """
+
+    keep: int
+    is_deleted: bool
+    partitions: list[Garbage]
+    removed_sources: dict[str, int] = {}
+    unbuilt_sources: list[str] = []
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(each.bytes for each in self.partitions)
+
+
+def gc(
+    *,
+    keep: Annotated[
+        Positive | None,
+        Parameter(help="Newest states of each partition to keep; keep_manifests without."),
+    ] = None,
+    delete: Annotated[bool, Parameter(help="Remove what is listed.")] = False,
+    removed_source: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="A source that pipeline.yaml no longer has, to remove also while one of those "
+            "that it has was never built, and could be its new name; may be repeated."
+        ),
+    ] = (),
+    json: Json = False,
+) -> int:
+    """List what no kept manifest, mixture, tag or hold names; remove it if asked to.
+
+    Of a source that pipeline.yaml no longer has, that is all but what a tag or a mixture names.
+    """
+    corpus = load_corpus()
+    wanted = corpus.settings.keep_manifests if keep is None else keep
+    with alone_on(corpus.store.root, "corpus states gc") if delete else nullcontext():
+        found = collected(corpus, wanted, removed_source, delete=delete)
+    if json:
+        print_json(found)
+    else:
+        show(found, corpus.store)
+    return 0
+
+
+def collected(corpus: Corpus, keep: int, named: Collection[str], *, delete: bool) -> Collected:
+    """Look for garbage, or remove it, that of removed sources included."""
+    removed, unbuilt = removed_sources(corpus), unbuilt_sources(corpus)
+    if unknown := [name for name in named if name not in removed]:
+        there = ", ".join(removed) or "none"
+        raise UsageError(f"{unknown[0]!r} is no removed source of this store; there are: {there}.")
+    medium, sizes = medium_of(corpus.store.root), {}
+    for name, places in removed.items():
+        files = [p.folder / file for p in places for file in p.medium.files_below(p.folder)]
+        sizes[name] = sum(size or 0 for size in medium.each(medium.size, files))
+    wanted = {*named} if unbuilt else {*removed}
+    keeps = {name: 0 if name in wanted else keep for name in removed}
+    if delete:
+        for name in wanted:
+            delete_hold(hold_path(corpus.store.root, name))
+    found = [*collect(corpus.store, keep, keeps, is_dry=not delete)]
+    for place in (place for name in wanted if delete for place in removed[name]):
+        remove_empty(place)
+    return Collected(keep, delete, found, sizes, unbuilt)
+
+
+def removed_sources(corpus: Corpus) -> dict[str, list[Partition]]:
+    """Return the partitions of the sources that were removed or renamed, by the name they had.
+
+    Also those without a manifest: what a mixture draws from stays longer than that.
+    """
+    root, names = corpus.store.root, {*corpus.settings.source_names()}
+    medium, found = medium_of(root), dict[str, list[Partition]]()
+    for stage in SOURCE_STAGES:
+        for name in medium.names(root / stage):
+            if name not in names and medium.files_below(root / stage / name):
+                found.setdefault(name, []).append(corpus.store.partition(stage, name))
+    return found
+
+
+def unbuilt_sources(corpus: Corpus) -> list[str]:
+    """Return the sources of pipeline.yaml that have no document table yet.
+
+    One of them may be the new name of a source that seems to be removed, or a slip of the pen.
+    """
+    store = corpus.store
+    names = corpus.settings.source_names()
+    return [name for name in names if not store.partition("raw", name).manifest_numbers()]
+
+
+def remove_empty(partition: Partition) -> None:
+    """Remove the folders of a partition in which nothing but its lock is left."""
+    if [*partition.medium.files_below(partition.folder)] == [".lock"]:
+        (partition.folder / ".lock").unlink()
+        for folder in (partition.records, partition.manifests, partition.folder):
+            with suppress(OSError):  # an object store has no folders
+                folder.rmdir()
+
+
+def collect(
+    store: Store, keep: int, removed: Mapping[str, int], *, is_dry: bool
+) -> Iterator[Garbage]:
+    """Sweep every partition, or only look: mixtures first, since shards stay for them.
+
+    `removed` has how many states stay of each source that pipeline.yaml no longer has.
+    """
+    places = {(each.stage, each.name): each for each in store.partitions()}
+    for stage in SOURCE_STAGES:  # of a removed source also those without a manifest
+        for name in removed.keys() & set(medium_of(store.root).names(store.root / stage)):
+            places[stage, name] = store.partition(stage, name)
+    for partition in sorted(places.values(), key=lambda each: each.stage != MIXED.name):
+        needed = None
+        if partition.stage == SHARDED.name:
+            needed = partial(pinned_places, keep_manifests=keep)
+        is_removed = partition.stage in SOURCE_STAGES and partition.name in removed
+        kept = removed[partition.name] if is_removed else keep
+        found = partition.sweep(kept, needed, is_dry=is_dry)
+        if found is None:
+            yield Garbage(partition.stage, partition.name, 0, 0, {}, is_busy=True)
+        elif found:
+            yield garbage_of(partition, found)
+    for folder in (TAGS, HOLDS):
+        yield from leftovers(store.root / folder, is_dry=is_dry)
+    yield from stale_previews(store, is_dry=is_dry)
+
+
+def stale_previews(store: Store, *, is_dry: bool) -> Iterator[Garbage]:
+    """Sweep the previews of partitions that are no longer there."""
+    there = {(each.stage, each.name) for each in store.partitions()}
+    for stage, partition, path in preview_paths(store.root):
+        if (stage, partition) not in there:
+            medium = medium_of(path.parent)
+            size = medium.size(path) or 0
+            if not is_dry:
+                medium.remove_all([path])
+            yield Garbage(PREVIEWS, partition, 0, size, {f"{stage}/{path.name}": size})
+
+
+def garbage_of(partition: Partition, found: Mapping[Path, int]) -> Garbage:
+    """Describe the garbage of a partition."""
+    files = {str(path.relative_to(partition.folder)): size for path, size in found.items()}
+    manifests = sum(name.startswith(f"{MANIFESTS}/") for name in files)
+    return Garbage(partition.stage, partition.name, manifests, sum(files.values()), files)
+
+
+def leftovers(folder: Path, *, is_dry: bool) -> Iterator[Garbage]:
+    """Sweep the temporary files of killed writers of tags and holds."""
+    medium = medium_of(folder)
+    sizes = medium.sizes(folder)
+    files = {name: size for name, size in sizes.items() if name.startswith(TEMPORARY_PREFIX)}
+    if files:
+        if not is_dry:
+            medium.remove_all([folder / name for name in files])
+        yield Garbage(folder.name, "", 0, sum(files.values()), files)
+
+
+def show(found: Collected, store: Store) -> None:
+    """Print what was found for people."""
+    rows = []
+    for each in found.partitions:
+        names = [*each.files]
+        text = "a run writes here: not looked at" if each.is_busy else and_more(names, NAMED)
+        rows.append((each.stage, each.partition, text, each.manifests, len(names), each.bytes))
+    title = "removed" if found.is_deleted else "nothing names any more"
+    numbers = ("old states", "number", "bytes")
+    print_table(title, ("stage", "partition", "files"), numbers, rows)
+    where = f"{place_of(store.root)}, with the newest {found.keep} states of each partition kept"
+    if not any(each.files for each in found.partitions):
+        line = f"Nothing to remove in {where}."
+    elif found.is_deleted:
+        line = f"Removed {found.bytes:,} bytes from {where}."
+    else:
+        command = f"corpus states gc --keep {found.keep} --delete"
+        line = f"{found.bytes:,} bytes would go from {where}. `{command}` removes them."
+    say(*removed_lines(found), line)
+
+
+def removed_lines(found: Collected) -> Iterator[str]:
+    """Yield a line on each source that pipeline.yaml no longer has."""
+    for name, size in found.removed_sources.items():
+        line = f"{name!r} is no source of pipeline.yaml any more; {size:,} bytes of it are stored."
+        if found.unbuilt_sources:
+            new = ", ".join(map(repr, found.unbuilt_sources))
+            line += (
+                f" It stays, since {new} was never built and may be its new name: build first, or "
+                f"name it: corpus states gc --delete --removed-source {name}"
+            )
+        elif found.is_deleted:
+            line += " What no tag, mixture or running build names was removed."
+        yield line

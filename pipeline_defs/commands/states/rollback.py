@@ -1,0 +1,180 @@
+"""`corpus states rollback SOURCE --to N`: go back to an earlier state, and hold a source there.
+
+The hold is written first, in one step, and names a manifest of every stage. From then on no run
+reads the source anew, and no clean-up removes what the hold names. Then every stage gets a new
+manifest that says what the old one said. A command that was killed between is finished by the same
+command; until then, a run brings the stages up to `signatures` into the state of the hold, and
+computes what follows from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from assets.stages import BY_NAME
+from pipeline_defs.commands.states.state_chain import SourceState, state_of
+from pipeline_defs.commands.terminal import alone_on, say
+from pipeline_defs.load_corpus import load_corpus
+from resources.accepted_shrinks import ANY_STATE, AcceptedShrink, record_consent
+from resources.corpus import Corpus
+from resources.dagster_home import prepare_home
+from resources.errors import UsageError
+from resources.store.kept_manifests import KeptManifests
+from resources.store.named_states import (
+    HeldSource,
+    NamedManifest,
+    create,
+    delete,
+    hold_path,
+    read_hold,
+)
+from resources.store.records import Manifest
+from resources.store.snapshot import Listing
+from resources.store.store import Store, StoreError
+from resources.takedown_gate import check_hold, forbidden_in, forbidden_in_hold
+
+NEEDED = ("raw", "filtered", "signatures", "deduped", "tokenized", "bucketed", "sharded")
+
+
+def rollback(
+    source: Annotated[str, Parameter(help="Source.")],
+    /,
+    *,
+    to: Annotated[
+        str | None,
+        Parameter(help="State to go back to: its number in `corpus states history`, or a tag."),
+    ] = None,
+    reason: Annotated[str, Parameter(help="Kept with the hold, and shown by status.")] = "",
+    release: Annotated[
+        bool, Parameter(help="End the hold: the next run builds the source of today's inputs.")
+    ] = False,
+) -> int:
+    """Go back to an earlier state of a source and hold it there, or release it."""
+    corpus = load_corpus()
+    if (to is None) == (not release):
+        raise UsageError("Give either --to, with the state to go back to, or --release.")
+    if source not in corpus.settings.source_names():
+        there = ", ".join(corpus.settings.source_names())
+        raise UsageError(f"pipeline.yaml has no source {source!r}; it has: {there}.")
+    with alone_on(corpus.store.root, "corpus states rollback"):
+        if to is None:
+            release_hold(corpus, source)
+        else:
+            hold = begin(corpus.store, source, to, reason)
+            check_hold(corpus.store, hold)  # a takedown may have come after a command was killed
+            report(go_back(corpus, hold), hold)
+            say(
+                f"{hold}. Runs leave its documents as they are until `corpus states rollback "
+                f"{source} --release`. Phases draw from what they drew until they are mixed again."
+            )
+    return 0
+
+
+def release_hold(corpus: Corpus, source: str) -> None:
+    """End the hold of a source."""
+    root, numbers = corpus.store.root, corpus.store.partition("raw", source).manifest_numbers()
+    if read_hold(root, source) is not None and numbers:
+        record_consent(root, AcceptedShrink(source, numbers[-1], ANY_STATE))
+    if not delete(hold_path(root, source)):
+        raise UsageError(f"{source!r} is not held. `corpus status` names the sources that are.")
+    say(f"Released {source}. The next run builds it of today's inputs and config.")
+
+
+def begin(store: Store, source: str, to: str, reason: str) -> HeldSource:
+    """Hold a source in a state; return the hold that there is if it is of the same state."""
+    held = read_hold(store.root, source)
+    if held is None:
+        held = hold_of_state(store, state_of(KeptManifests(store, source), to), reason)
+        refuse_forbidden(store, held)
+        if create(hold_path(store.root, source), held):
+            return held
+        held = read_hold(store.root, source)
+    if held is None or held.state != to:
+        raise UsageError(
+            f"{held or source}. Finish that with `corpus states rollback {source} --to "
+            f"{held.state if held else to}`, or release it first: corpus states rollback {source} "
+            "--release"
+        )
+    return held
+
+
+def hold_of_state(store: Store, state: SourceState, reason: str) -> HeldSource:
+    """Return the hold of a state; StoreError if a stage of it or a file is no longer there."""
+    wanted = NEEDED[: NEEDED.index(state.stage) + 1] if state.stage in NEEDED else NEEDED
+    lost = [stage for stage in wanted if stage not in state.manifests]
+    if lost:
+        raise StoreError(
+            f"State {state.name} of {state.source!r} is no longer whole: its manifests of "
+            f"{', '.join(lost)} were removed. Nothing was changed. Choose a newer state, and keep "
+            "more of them with `keep_manifests` or a tag."
+        )
+    for stage, (_, manifest) in state.manifests.items():
+        check_files(store, stage, manifest)
+    named = (
+        NamedManifest(stage, state.source, number, manifest.fingerprint)
+        for stage, (number, manifest) in state.manifests.items()
+    )
+    return HeldSource(state.source, state.name, reason, tuple(named))
+
+
+def refuse_forbidden(store: Store, wanted: HeldSource) -> None:
+    """Raise StoreError for a state with documents that were taken down; name one without them."""
+    found = forbidden_in_hold(store, wanted)
+    if found is None:
+        return
+    kept = KeptManifests(store, wanted.source)
+    stage = kept.last_stage()
+    free = (
+        number
+        for number, manifest in kept.newest_first(stage)
+        if forbidden_in(store, stage, manifest) is None
+    )
+    number = next(free, None)
+    advice = "No kept state is without them: `corpus build` makes one."
+    if number is not None:
+        advice = f"The newest state without them is {number}."
+    raise StoreError(
+        f"State {wanted.state} of {wanted.source!r} has {found}. Nothing was changed. {advice}"
+    )
+
+
+def check_files(store: Store, stage: str, manifest: Manifest) -> None:
+    """Raise StoreError if a file of a manifest is missing or has another size."""
+    listing = Listing(store.partition(stage, manifest.partition).folder)
+    for file in (file for part in manifest.parts for file in part.files):
+        if not listing.has_size(file):
+            raise StoreError(
+                f"{listing.folder / file.path} is missing, or has not the size that was published. "
+                "Nothing was changed. Choose another state: `corpus states history` lists them."
+            )
+
+
+def go_back(corpus: Corpus, hold: HeldSource) -> dict[str, tuple[int, Manifest]]:
+    """Commit the manifests that a hold names as the newest; return them with their new numbers."""
+    done: dict[str, tuple[int, Manifest]] = {}
+    for named in hold.manifests:
+        folder = corpus.store.partition(named.stage, named.partition)
+        with folder.writing(corpus.settings.keep_manifests, BY_NAME[named.stage].keep):
+            manifest = folder.commit(folder.read_manifest(named.number), has_new_files=False)
+        done[named.stage] = folder.manifest_numbers()[-1], manifest
+        say(f"{named.stage}: manifest {done[named.stage][0]} says what {named.number} said")
+    return done
+
+
+def report(done: Mapping[str, tuple[int, Manifest]], hold: HeldSource) -> None:
+    """Tell Dagster the state of every stage, for its UI and `corpus states history`."""
+    import dagster as dg  # takes 2 s
+
+    from resources.materialize.asset_events import materialized
+
+    prepare_home()
+    with dg.DagsterInstance.get() as instance:
+        for stage, (number, manifest) in done.items():
+            numbers = {"manifest": number, "rows_kept": manifest.stats.rows_kept}
+            parts = {"parts_computed": 0, "parts_reused": len(manifest.parts)}
+            metadata = {"held": str(hold), **numbers, **parts}
+            key = dg.AssetKey(stage)
+            instance.report_runless_asset_event(materialized(key, manifest, metadata, {}))

@@ -1,0 +1,1 @@
+"""`corpus takedown`: remove documents for good, everywhere, and prove it."""

@@ -1,0 +1,386 @@
+"""Find what requests mean: the documents, the copies of their texts, and the parts with them.
+
+Every part of `raw` that the store has, of any manifest, is read twice, whatever the number of
+requests: once for what they name, and once for the texts of the documents that were found, alone or
+within more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import msgspec
+import polars as pl
+
+from assets.raw.raw_records import RAW
+from assets.raw.taken_down_files import (
+    Wanted,
+    hash_of,
+    is_copy,
+    is_itself_wanted,
+    is_record_wanted,
+    is_text_wanted,
+    parts_in,
+    passages_by_text,
+    wanted_by,
+    with_passages,
+)
+from assets.text.marks import (
+    copied_rows,
+    digest,
+    find_passages,
+    id_marks,
+    passage_marks,
+    single,
+    text_marks,
+)
+from resources.corpus import Corpus
+from resources.store.published import PublishedFile
+from resources.store.store import part_stem, published_file
+from resources.takedowns import Takedown, task_name
+from resources.tasks import GLOBAL
+from resources.urls import domains_above
+
+NOTHING = pl.DataFrame(schema=dict.fromkeys(("doc_id", "url", "text"), pl.String))
+COMMON = 5  # documents that stay: a passage of so many is a form, not the text of one document
+COLUMNS = ("doc_id", "url", "text", "origin")
+NO_TEXT = pl.lit("").alias("text")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class FoundDocuments:
+    """A request with what it found.
+
+    documents  those that are meant, from every version of every part
+    records    number of records in quarantine
+    near       number of near copies that stay, as they were not asked for
+    """
+
+    takedown: Takedown
+    documents: pl.DataFrame
+    records: int
+    near: int
+
+
+def find(corpus: Corpus, asked: Sequence[Takedown]) -> list[FoundDocuments]:
+    """Find the documents of requests, the copies of their texts, and the parts that have them."""
+    parts = raw_parts(corpus)
+    documents = asked_documents(parts, asked)
+    meant = [*meant_by(documents, asked, by_passages=True)]
+    clusters = Clusters(clusters_with(corpus, documents["doc_id"]))
+    members = [clusters.members(each["doc_id"]) for each in meant]
+    asked = [
+        with_members(with_marks(each, of_request), ids)
+        for each, of_request, ids in zip(asked, meant, members, strict=True)
+    ]
+    if any(each.near for each in asked):
+        found = on_all_cores(partial(named_documents, wanted=wanted_by(asked)), parts)
+        meant = [*meant_by(pl.concat([NOTHING, *found], how="diagonal"), asked)]
+        asked = [with_marks(*each) for each in zip(asked, meant, strict=True)]
+    hits = list(on_all_cores(partial(hits_in, wanted=wanted_by(asked)), parts))
+    return [*found_by(hits, asked, members)]
+
+
+def asked_documents(parts: Sequence[RawPart], asked: Sequence[Takedown]) -> pl.DataFrame:
+    """Return the documents that requests name; texts are read if they are what is asked for."""
+    matches = [each for each in asked if each.kind == "match"]
+    others = [each for each in asked if each.kind != "match"]
+    found = [NOTHING]
+    if others:
+        found += on_all_cores(partial(named_documents, wanted=wanted_by(others)), parts)
+    if matches:
+        found += on_all_cores(partial(matching_documents, wanted=wanted_by(matches)), parts)
+    return pl.concat(found, how="diagonal")
+
+
+class Clusters:
+    """Duplicate clusters by the documents in them."""
+
+    def __init__(self, clusters: Sequence[frozenset[str]]) -> None:
+        self.by_id: dict[str, list[frozenset[str]]] = {}
+        for cluster in clusters:
+            for doc_id in cluster:
+                self.by_id.setdefault(doc_id, []).append(cluster)
+
+    def members(self, doc_ids: Iterable[str]) -> set[str]:
+        """Return all documents in the clusters of some."""
+        return {one for doc_id in doc_ids for each in self.by_id.get(doc_id, ()) for one in each}
+
+
+@dataclass
+class Places:
+    """Rows of documents by what requests have of them: digests of marks, hashes of URLs."""
+
+    rows: dict[bytes | str, list[int]] = field(default_factory=dict)
+
+    def add(self, keys: Iterable[bytes | str], row: int) -> None:
+        """Add a row under some keys."""
+        for key in keys:
+            self.rows.setdefault(key, []).append(row)
+
+    def of(self, keys: Iterable[bytes | str]) -> set[int]:
+        """Return the rows under any of some keys."""
+        return {row for key in keys for row in self.rows.get(key, ())}
+
+
+def meant_by(
+    documents: pl.DataFrame, asked: Sequence[Takedown], *, by_passages: bool = False
+) -> Iterator[pl.DataFrame]:
+    """Yield the documents (doc_id, url, text, ...) that each request means."""
+    wanted = wanted_by(asked)
+    ids, texts, addresses, domains = Places(), Places(), Places(), Places()
+    for row, mark in enumerate(id_marks(documents["doc_id"].to_list())):
+        ids.add([digest(mark)], row)
+    for row, mark in enumerate(text_marks(documents["text"])):
+        texts.add([digest(mark)] if mark else [], row)
+    for form in wanted.forms:
+        with_url = documents.with_row_index("row").drop_nulls("url")
+        of_form = parts_in(form, with_url["url"])
+        for row, host, address in zip(
+            with_url["row"], *of_form.select("host", "address"), strict=True
+        ):
+            addresses.add([hash_of(address)], row)
+            domains.add(map(hash_of, domains_above(host) if host else ()), row)
+    passages = find_passages(documents["text"], wanted.passages) if by_passages else []
+    copied = copied_rows(passages, wanted.copies)
+    for number, each in enumerate(asked):
+        rows = ids.of(map(digest, single(each.ids))) | texts.of(map(digest, single(each.texts)))
+        rows |= addresses.of(each.addresses) | domains.of(each.domains)
+        rows |= {row for row, owners in copied.items() if number in owners}
+        yield documents[sorted(rows)]
+
+
+def found_by(
+    hits: Sequence[Hits], asked: Sequence[Takedown], members: Sequence[set[str]]
+) -> Iterator[FoundDocuments]:
+    """Yield each request with what it has of the parts, without passages that are forms."""
+    numbered = (each.documents.with_columns(part=pl.lit(n)) for n, each in enumerate(hits))
+    documents = pl.concat([NOTHING, *numbered], how="diagonal")
+    asked = without_forms(asked, hits)
+    meant = zip(meant_by(documents, asked), having_copies(hits, asked), strict=True)
+    for takedown, both, near in zip(asked, meant, members, strict=True):
+        of_request = pl.concat(both, how="diagonal")
+        records = records_of(hits, takedown, is_alone=len(asked) == 1)
+        places = {*records, *(of_request["part"] if of_request.height else ())}
+        parts = [hits[place].part for place in sorted(places)]
+        doc_ids = set(of_request["doc_id"])
+        found = msgspec.structs.replace(
+            with_marks(takedown, of_request, with_texts=False),
+            parts=names_by_source((each.source, each.task) for each in parts),
+            published=names_by_source((each.source, each.stem) for each in parts),
+            documents=len(doc_ids),
+        )
+        yield FoundDocuments(found, of_request, sum(records.values()), len(near - doc_ids))
+
+
+def records_of(hits: Sequence[Hits], takedown: Takedown, *, is_alone: bool) -> dict[int, int]:
+    """Count the records in quarantine that a request means, by the place of the part."""
+    wanted: Wanted | None = None
+    counts = {}
+    for place, each in enumerate(hits):
+        if not each.records.height:
+            continue
+        wanted = wanted or wanted_by([takedown])
+        is_meant = None if is_alone else is_record_wanted(each.records, wanted)
+        counts[place] = each.records.height if is_meant is None else int(is_meant.sum())
+    return {place: count for place, count in counts.items() if count}
+
+
+def with_members(asked: Takedown, members: set[str]) -> Takedown:
+    """Add the marks of near copies to a request that asks for them."""
+    if not asked.near:
+        return asked
+    return msgspec.structs.replace(asked, ids=joined(asked.ids, id_marks(sorted(members))))
+
+
+def having_copies(hits: Sequence[Hits], asked: Sequence[Takedown]) -> Iterator[pl.DataFrame]:
+    """Yield the documents that have a text of each request within more: no text is read."""
+    copies = wanted_by(asked).copies
+    numbered = [each.within.with_columns(part=pl.lit(n)) for n, each in enumerate(hits)]
+    within = pl.concat([NOTHING.drop("text"), *numbered], how="diagonal")
+    rows: dict[int, list[int]] = {}
+    for row, digests in enumerate(within["passages"] if numbered else ()):
+        for owner in copies.owners_among(digests):
+            rows.setdefault(owner, []).append(row)
+    for number in range(len(asked)):
+        yield within[rows.get(number, [])]
+
+
+def with_marks(asked: Takedown, documents: pl.DataFrame, *, with_texts: bool = True) -> Takedown:
+    """Add the marks of documents to a request, `with_texts` those of passages too.
+
+    What has the text of `--match` within more gives no passages: the rest of it is not meant.
+    """
+    if documents.is_empty():
+        return asked
+    different = documents.unique("doc_id", maintain_order=True)
+    texts = documents["text"].drop_nulls().unique(maintain_order=True)
+    if with_texts and asked.kind != "match":
+        asked = with_passages(asked, [*passages_by_text(asked), *passage_marks(texts)])
+    return msgspec.structs.replace(
+        asked,
+        ids=joined(asked.ids, id_marks(different["doc_id"].to_list())),
+        texts=joined(asked.texts, text_marks(texts)),
+    )
+
+
+def joined(marks: bytes, more: list[bytes]) -> bytes:
+    """Return marks without repetitions, in an order that tells nothing of the texts."""
+    return b"".join(sorted({one for each in (marks, *more) for one in single(each)}))
+
+
+def without_forms(asked: Sequence[Takedown], hits: Sequence[Hits]) -> list[Takedown]:
+    """Leave out passages that COMMON documents which stay have, such as licences and menus.
+
+    They are no text of the one document, and the proof would find them for ever.
+    """
+    pairs = (zip(each.within["doc_id"], each.within["passages"], strict=True) for each in hits)
+    has = {(doc_id, passage) for each in pairs for doc_id, found in each for passage in found}
+    counts = Counter(passage for _, passage in has)
+
+    def own(passages: bytes) -> bytes:
+        return b"".join(mark for mark in single(passages) if counts[digest(mark)] < COMMON)
+
+    return [with_passages(each, map(own, passages_by_text(each))) for each in asked]
+
+
+def names_by_source(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return names without repetitions by their source."""
+    names: dict[str, set[str]] = {}
+    for source, name in pairs:
+        names.setdefault(source, set()).add(name)
+    return {source: tuple(sorted(of_source)) for source, of_source in sorted(names.items())}
+
+
+@dataclass(frozen=True)
+class RawPart:
+    """A published part of `raw`: the task that made it, the stem of its files, its tables."""
+
+    source: str
+    task: str
+    stem: str
+    documents: PublishedFile
+    quarantine: PublishedFile | None
+
+
+class Hits(NamedTuple):
+    """What a part has of a takedown.
+
+    documents  those that are meant themselves: doc_id, url, text and origin
+    records    those in quarantine that are meant
+    within     other documents with passages of these: doc_id, url, origin, digests of passages
+    """
+
+    part: RawPart
+    documents: pl.DataFrame
+    records: pl.DataFrame
+    within: pl.DataFrame
+
+
+def raw_parts(corpus: Corpus) -> list[RawPart]:
+    """Return every published part of `raw`, whether a manifest names it or not."""
+    return [
+        part
+        for folder in corpus.store.partitions()
+        if folder.stage == RAW.name
+        for name in folder.medium.names(folder.records)
+        for record in [folder.read_record(name)]
+        if record is not None and folder.find_part(record.name, record.fingerprint)
+        for files in [{f.kind: published_file(folder.folder / f.path, f) for f in record.files}]
+        for part in [
+            RawPart(
+                folder.name,
+                task_name(record.name),
+                part_stem(record.name, record.fingerprint),
+                files["documents"],
+                files.get("quarantine"),
+            )
+        ]
+    ]
+
+
+def on_all_cores(work: Callable[[RawPart], Result], parts: Sequence[RawPart]) -> Iterator[Result]:
+    """Map a function over parts, on all cores: Polars and the kernels release the lock."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(work, parts)
+
+
+def named_documents(part: RawPart, wanted: Wanted) -> pl.DataFrame:
+    """Return the documents of a part that are meant by id or URL; texts are read of these alone."""
+    path = part.documents.checked()
+    table = pl.read_parquet(path, columns=["doc_id", "url"])
+    rows = is_itself_wanted(table.with_columns(NO_TEXT), wanted).arg_true()
+    return read_rows(part, rows)
+
+
+def matching_documents(part: RawPart, wanted: Wanted) -> pl.DataFrame:
+    """Return the documents of a part that have a text of `wanted`, alone or within more."""
+    texts = pl.read_parquet(part.documents.checked(), columns=["text"])["text"]
+    return read_rows(part, (is_text_wanted(texts, wanted) | is_copy(texts, wanted)).arg_true())
+
+
+def passages_by_row(texts: pl.Series, wanted: Wanted) -> dict[int, set[bytes]]:
+    """Return the digests of the passages in each of some texts, of those that have any."""
+    passages: dict[int, set[bytes]] = {}
+    for found in find_passages(texts, wanted.passages):
+        passages.setdefault(found.row, set()).add(found.digest)
+    return passages
+
+
+def read_rows(part: RawPart, rows: pl.Series) -> pl.DataFrame:
+    """Read some documents of a part; nothing is read for no rows."""
+    table = pl.scan_parquet(part.documents.checked()).select(COLUMNS)
+    if rows.is_empty():
+        return table.head(0).collect()
+    return (
+        table.with_row_index("row")
+        .filter(pl.col("row").is_in(rows.implode()))
+        .drop("row")
+        .collect()
+    )
+
+
+def hits_in(part: RawPart, wanted: Wanted) -> Hits:
+    """Read a part, and return all that it has of a takedown."""
+    documents = pl.read_parquet(part.documents.checked(), columns=list(COLUMNS))
+    is_meant = is_itself_wanted(documents, wanted)
+    others = documents.filter(~is_meant)
+    found = passages_by_row(others["text"], wanted)
+    within = others.drop("text")[[*found]].with_columns(
+        pl.Series("passages", [sorted(each) for each in found.values()], pl.List(pl.Binary))
+    )
+    records = pl.DataFrame()
+    if part.quarantine is not None:
+        quarantine = pl.read_parquet(part.quarantine.checked())
+        records = quarantine.filter(is_record_wanted(quarantine, wanted))
+    return Hits(part, documents.filter(is_meant), records, within)
+
+
+def clusters_with(corpus: Corpus, doc_ids: Iterable[str]) -> list[frozenset[str]]:
+    """Return the duplicate clusters that have any of some documents, of all kept manifests."""
+    wanted = pl.Series(sorted(doc_ids), dtype=pl.String)
+    folder = corpus.store.partition("duplicates", GLOBAL)
+    clusters: dict[frozenset[str], None] = {}
+    for number in folder.manifest_numbers() if len(wanted) else ():
+        manifest = folder.read_manifest(number)
+        files = [file for part in manifest.parts if (file := part.file("clusters")) and file.rows]
+        tables = [
+            pl.read_parquet(
+                corpus.store.file_of(manifest, file).checked(), columns=["doc_id", "cluster_id"]
+            )
+            for file in files
+        ]
+        if tables:
+            table = pl.concat(tables)
+            found = table.filter(pl.col("doc_id").is_in(wanted.implode()))["cluster_id"]
+            members = table.filter(pl.col("cluster_id").is_in(found.implode()))
+            groups = members.group_by("cluster_id", maintain_order=True).agg("doc_id")["doc_id"]
+            clusters |= dict.fromkeys(map(frozenset, groups.to_list()))
+    return [*clusters]

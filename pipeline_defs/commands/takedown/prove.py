@@ -1,0 +1,341 @@
+"""`corpus takedown prove`: search everything that the store has for what takedowns mean."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from assets.raw.raw_records import RAW
+from assets.raw.taken_down_files import Wanted, forget_patches, patches_meant, wanted_by
+from assets.sharded.pinned_shards import MIXED, places_of
+from assets.stages import STAGES
+from pipeline_defs.commands.states.state_chain import SOURCE_STAGES
+from pipeline_defs.commands.takedown.find import hits_in, on_all_cores, raw_parts
+from pipeline_defs.commands.takedown.store_search import Search, Seen, spellings
+from pipeline_defs.commands.terminal import alone_on, one_line, say
+from pipeline_defs.load_corpus import load_corpus
+from resources.corpus import Corpus
+from resources.errors import UsageError
+from resources.store.medium import medium_of
+from resources.store.named_states import delete, read_hold, read_tags, tag_path
+from resources.store.preview_files import preview_paths
+from resources.store.scratch import place_of
+from resources.store.store import Partition, part_stem
+from resources.takedown_gate import forbidden_documents
+from resources.takedowns import Takedown, read_takedowns
+
+OUT_OF_SCOPE = (
+    "Not searched: your input files and their copies in _downloads; Dagster's records by earlier "
+    "versions, which have first rows of tables; copies outside of the store. A tokenizer's merges, "
+    "a classifier's weights and hashes in indexes were made of many documents, and are no text of "
+    "one."
+)
+SHOWN_FILES = 5
+DRAWN = "drawn"  # by a mixture, from a file that holds something
+Accepted = dict[str, set[bytes]]  # digests of passages by doc_id
+
+
+@dataclass
+class Held:
+    """What a state of a partition holds: the manifest's number, None for files of no manifest."""
+
+    partition: Partition
+    number: int | None
+    is_newest: bool
+    files: dict[str, Counter[Seen]] = field(default_factory=dict)
+
+
+def prove(
+    *,
+    purge: Annotated[
+        bool, Parameter(help="Remove the older states that hold a document, and their files.")
+    ] = False,
+    tag: Annotated[
+        list[str], Parameter(help="With --purge: a tag to delete, whose states then go, too.")
+    ] = [],  # noqa: B006  cyclopts reads it
+) -> int:
+    """Search all states; return 1 if any holds what a takedown means and nobody has accepted."""
+    corpus = load_corpus()
+    check_tags(corpus.store.root, tag, is_purge=purge)
+    if not (takedowns := read_takedowns(corpus.store.root)):
+        say("No takedown is recorded: `corpus takedown` records one.")
+        return 0
+    began = time.monotonic()
+    with alone_on(corpus.store.root, "corpus takedown prove"):
+        placed = reversed([*enumerate(takedowns)])  # of a URL or domain in many the first counts
+        owners = {key: place for place, t in placed for key in (*t.addresses, *t.domains)}
+        search = Search(wanted_by(takedowns), spellings(corpus), owners)
+        accepted = accepted_documents(corpus, search.wanted)
+        found, num_files = search_store(corpus, search)
+        held = without_accepted(corpus, found, accepted)
+        if purge and held:
+            purge_states(corpus.store.root, held, tag)
+            found, num_files = search_store(corpus, search)
+            held = without_accepted(corpus, found, accepted)
+        previews = previews_with(corpus, search, accepted)
+        if purge:
+            forget_patches(corpus, search.wanted)
+            medium_of(corpus.store.root).remove_all(previews)
+            previews = []
+        patches = patches_meant(corpus, search.wanted)
+    say(*lines_of(corpus, held), *remaining_lines(search, takedowns, held))
+    say(*accepted_lines(search, accepted))
+    say(*(f"{place_of(path)}: --purge removes the record from the patch" for path in patches))
+    purged = "--purge removes the preview; a build writes it again without"
+    say(*(f"{place_of(path)}: {purged}" for path in previews))
+    seconds = time.monotonic() - began
+    num_held = len(held) + len(patches) + len(previews)
+    verdict = f"{num_held} states and patches hold" if num_held else "nothing holds"
+    say(
+        f"{len(takedowns):,} takedowns, {num_files:,} files searched in {seconds:.1f} s: {verdict} "
+        f"a document, its id or its text{', but what stays on purpose' if accepted else ''}."
+    )
+    say(OUT_OF_SCOPE)
+    return 1 if num_held else 0
+
+
+def search_store(corpus: Corpus, search: Search) -> tuple[list[Held], int]:
+    """Search every file of every partition once; return the states that hold something."""
+    held, num_files = list[Held](), 0
+    for partition in every_partition(corpus):
+        names = [name for name in partition.medium.files_below(partition.folder) if name != ".lock"]
+        found = found_in(partition, names, search)
+        num_files += len(names)
+        if found:
+            held += states_with(partition, found)
+    return held, num_files
+
+
+def accepted_documents(corpus: Corpus, wanted: Wanted) -> Accepted:
+    """Return the documents that stay, by today's states of `raw`, though they have passages.
+
+    No request means them: they are near copies that nobody asked to remove, or quote too little.
+    """
+    manifests = (
+        corpus.store.newest_or_none(RAW.name, name) for name in corpus.settings.source_names()
+    )
+    stems = {
+        (manifest.partition, part_stem(part.name, part.fingerprint))
+        for manifest in manifests
+        if manifest and forbidden_documents(corpus.store, manifest) is None
+        for part in manifest.parts
+    }
+    parts = [each for each in raw_parts(corpus) if (each.source, each.stem) in stems]
+    hits = on_all_cores(partial(hits_in, wanted=wanted), parts)
+    accepted: Accepted = {}
+    for within in (each.within for each in hits):
+        for doc_id, digests in zip(within["doc_id"], within["passages"], strict=True):
+            if not wanted.copies.owners_among(digests):
+                accepted.setdefault(doc_id, set()).update(digests)
+    return accepted
+
+
+def previews_with(corpus: Corpus, search: Search, accepted: Accepted) -> list[Path]:
+    """Return the previews in which something is found that nobody has accepted."""
+    found = []
+    for stage, _, path in preview_paths(corpus.store.root):
+        medium_of(path.parent).bring(path)
+        if not_accepted(search.file(path, stage), accepted):
+            found.append(path)
+    return found
+
+
+def not_accepted(found: Counter[Seen], accepted: Accepted) -> Counter[Seen]:
+    """Leave out what is of accepted documents."""
+    if not found:
+        return found
+    digests = frozenset[bytes]().union(*accepted.values())
+
+    def is_accepted(seen: Seen) -> bool:
+        if seen.kind != "passage":
+            return False
+        return seen.document in accepted if seen.document else seen.digest in digests
+
+    return Counter({seen: number for seen, number in found.items() if not is_accepted(seen)})
+
+
+def without_accepted(corpus: Corpus, found: Sequence[Held], accepted: Accepted) -> list[Held]:
+    """Leave out what is of accepted documents alone; add the mixtures that draw from the rest."""
+    held = list[Held]()
+    for each in found:
+        left = {name: not_accepted(seen, accepted) for name, seen in each.files.items()}
+        if files := {name: seen for name, seen in left.items() if seen}:
+            held.append(replace(each, files=files))
+    return [*held, *drawing_mixtures(corpus, held)]
+
+
+def drawing_mixtures(corpus: Corpus, held: Sequence[Held]) -> Iterator[Held]:
+    """Yield the mixtures that draw from files which hold something: these stay for them."""
+    files = {each.partition.folder / name for each in held for name in each.files}
+    places = files | {path.parent for path in files}
+    for phase in every_partition(corpus):
+        numbers = phase.manifest_numbers() if phase.stage == MIXED else []
+        for number in numbers:
+            drawn = places_of(corpus.store, phase.read_manifest(number)) & places
+            if drawn:
+                names = {
+                    path.relative_to(corpus.store.root).as_posix(): Counter({Seen(-1, DRAWN): 1})
+                    for path in sorted(drawn)
+                }
+                yield Held(phase, number, number == numbers[-1], names)
+
+
+def every_partition(corpus: Corpus) -> Iterator[Partition]:
+    """Yield all partitions, those without a manifest, too."""
+    medium, root = medium_of(corpus.store.root), corpus.store.root
+    for stage in medium.names(root):
+        if not stage.startswith(("_", ".")):
+            for name in medium.names(root / stage):
+                yield corpus.store.partition(stage, name)
+
+
+def found_in(
+    partition: Partition, names: Sequence[str], search: Search
+) -> dict[str, Counter[Seen]]:
+    """Search files of a partition, on all cores; return those with something.
+
+    Links to one file are searched once.
+    """
+
+    def look(path: Path) -> Counter[Seen]:
+        return search.file(path, partition.stage)
+
+    paths = {name: partition.folder / name for name in names}
+    for path in paths.values():
+        partition.medium.bring(path)
+    inodes = {name: path.stat().st_ino for name, path in paths.items() if path.is_file()}
+    alone = {inode: paths[name] for name, inode in inodes.items()}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        seen = dict(zip(alone, pool.map(look, alone.values()), strict=True))
+    return {name: seen[inode] for name, inode in inodes.items() if seen[inode]}
+
+
+def states_with(partition: Partition, found: Mapping[str, Counter[Seen]]) -> Iterator[Held]:
+    """Yield the states of a partition that name a file in which something was found."""
+    numbers, left = partition.manifest_numbers(), dict(found)
+    for number in numbers:
+        own = partition.manifest_path(number).relative_to(partition.folder).as_posix()
+        named = {*partition.named_by([number]), own}
+        if files := {name: seen for name, seen in found.items() if name in named}:
+            yield Held(partition, number, number == numbers[-1], files)
+            left = {name: seen for name, seen in left.items() if name not in files}
+    if left:
+        yield Held(partition, None, False, left)
+
+
+def check_tags(root: Path, names: Sequence[str], *, is_purge: bool) -> None:
+    """Raise UsageError for tags that there are not, or that are not to be purged."""
+    there = read_tags(root)
+    if missing := [name for name in names if name not in there]:
+        raise UsageError(
+            f"There is no tag {missing[0]!r}; there are: {', '.join(there) or 'none'}."
+        )
+    if names and not is_purge:
+        raise UsageError("--tag goes with --purge, which deletes the tag.")
+
+
+def purge_states(root: Path, held: Sequence[Held], tags: Sequence[str]) -> None:
+    """Remove the older manifests that name something, then every file that no manifest names.
+
+    A state that a source is held in, or that a tag names which is not among `tags`, stays.
+    """
+    keep = {stage.name: stage.keep for stage in STAGES}
+    for each in held:
+        if each.number is None or each.is_newest:
+            continue
+        stage, name = each.partition.stage, each.partition.name
+        hold = read_hold(root, name)
+        if hold is not None and hold.number(stage) == each.number:
+            say(f"{stage}[{name}] manifest {each.number} stays: {hold}. Release it first.")
+            continue
+        naming = [tag for tag in read_tags(root).values() if tag.number(stage, name) == each.number]
+        if others := [tag.name for tag in naming if tag.name not in tags]:
+            say(f"{stage}[{name}] manifest {each.number} stays: the tag {others[0]} names it.")
+            continue
+        for tag in naming:
+            delete(tag_path(root, tag.name))
+            say(f"The tag {tag.name} is deleted: it named {stage}[{name}] {each.number}.")
+        each.partition.medium.remove_all([each.partition.manifest_path(each.number)])
+    for partition in {each.partition.folder: each.partition for each in held}.values():
+        partition.collect_garbage(len(partition.manifest_numbers()), keep.get(partition.stage))
+
+
+def step_of(corpus: Corpus, each: Held) -> str:
+    """Return the command that removes what a state holds."""
+    stage, name, root = each.partition.stage, each.partition.name, corpus.store.root
+    if stage in SOURCE_STAGES and name not in corpus.settings.source_names():
+        return "`corpus states gc --delete` removes it: pipeline.yaml has no such source"
+    hold = read_hold(root, name)
+    if hold is not None and (each.is_newest or hold.number(stage) == each.number):
+        return f"corpus states rollback {name} --release, corpus build, then --purge"
+    if each.number is None:
+        return "--purge removes what nothing draws from"
+    if each.is_newest:
+        return "corpus build makes the next one"
+    tags = [tag.name for tag in read_tags(root).values() if tag.number(stage, name) == each.number]
+    return " ".join(["--purge", *(f"--tag {tag}" for tag in tags), "removes it"])
+
+
+def lines_of(corpus: Corpus, held: Sequence[Held]) -> Iterator[str]:
+    """Yield the states that hold something, with the files and the next step."""
+    for each in held:
+        place = f"{each.partition.stage}[{each.partition.name}]"
+        state = "files that no manifest names" if each.number is None else f"manifest {each.number}"
+        newest = ", the newest" if each.is_newest else ""
+        yield f"{place} {state}{newest}: {step_of(corpus, each)}"
+        for name, seen in list(each.files.items())[:SHOWN_FILES]:
+            kinds = sum((Counter({one.kind: n}) for one, n in seen.items()), Counter[str]())
+            what = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
+            yield f"  {name}: {what}"
+        if len(each.files) > SHOWN_FILES:
+            yield f"  and {len(each.files) - SHOWN_FILES:,} more files"
+
+
+def remaining_lines(
+    search: Search, takedowns: Sequence[Takedown], held: Sequence[Held]
+) -> Iterator[str]:
+    """Yield a line on every document that remains, with its URL, its request and the places.
+
+    What no row of a table tells is of the documents that have the same text elsewhere.
+    """
+    seen = [(each, one) for each in held for counts in each.files.values() for one in counts]
+    known: dict[bytes, set[str]] = {}
+    for _, one in seen:
+        if one.document:
+            known.setdefault(one.digest, set()).add(one.document)
+    places: dict[tuple[int, str], dict[str, None]] = {}
+    for each, one in seen:
+        if one.kind == DRAWN:
+            continue
+        for document in known.get(one.digest, {""}) if not one.document else {one.document}:
+            key = one.takedown, document
+            places.setdefault(key, {})[f"{each.partition.stage}[{each.partition.name}]"] = None
+    named = {place for place, document in places if document}
+    for (place, document), where in sorted(places.items()):
+        if document or place not in named:
+            reason = one_line(takedowns[place].reason)
+            url = one_line(search.urls.get(document, ""))
+            what = f"Document {document}{f' ({url})' if url else ''}" if document else "Something"
+            yield f"{what} of takedown {place + 1} ({reason}) remains in {', '.join(where)}."
+
+
+def accepted_lines(search: Search, accepted: Accepted) -> Iterator[str]:
+    """Yield a line on every document that stays on purpose."""
+    for doc_id, digests in sorted(accepted.items()):
+        owners = sorted({search.wanted.passages.owners[digest] + 1 for digest in digests})
+        url = one_line(search.urls.get(doc_id, ""))
+        numbers = ", ".join(map(str, owners))
+        yield (
+            f"Stays on purpose: document {doc_id}{f' ({url})' if url else ''} has {len(digests):,} "
+            f"passages of takedown {numbers}. `corpus takedown --doc {doc_id} --reason ...` "
+            "removes it, too."
+        )

@@ -1,0 +1,144 @@
+"""`corpus takedown list`, `withdraw` and `export`: the requests that a store has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import polars as pl
+from cyclopts import Parameter
+from msgspec import UNSET
+
+from assets.raw.raw_records import RAW
+from assets.raw.taken_down_files import TAKEN_DOWN
+from pipeline_defs.commands.takedown.find import names_by_source
+from pipeline_defs.commands.terminal import Json, Positive, alone_on, print_json, print_table, say
+from pipeline_defs.load_corpus import load_corpus
+from resources.errors import UsageError
+from resources.store.store import Store
+from resources.takedowns import Takedown, add_takedown, read_recorded, task_name
+
+
+class RequestLine(msgspec.Struct, frozen=True):
+    """A request for people: `form` is of its hashes, `withdraws` and `withdrawn_by` are numbers."""
+
+    number: int
+    kind: str
+    date: str | None
+    reason: str
+    form: str
+    near: bool
+    documents: int
+    parts: int
+    sources: str
+    withdraws: int | None
+    withdrawn_by: int | None
+
+
+def request_lines(store: Store) -> Iterator[RequestLine]:
+    """Yield the requests of a store in the order of coming."""
+    recorded = read_recorded(store.root)
+    withdrawn = {each.withdraws: number for number, each in enumerate(recorded, 1)}
+    for number, each in enumerate(recorded, 1):
+        form = "" if each.withdraws else "marks of ids, texts and passages"
+        if each.addresses or each.domains:
+            form = f"sha256 of a {each.kind} in form {each.form.version if each.form else 1}"
+        yield RequestLine(
+            number,
+            each.kind,
+            each.date or None,
+            each.reason,
+            form,
+            each.near,
+            each.documents,
+            sum(map(len, each.parts.values())),
+            ", ".join(each.parts),
+            each.withdraws or None,
+            withdrawn.get(number),
+        )
+
+
+def list_requests(*, json: Json = False) -> int:
+    """Print the requests."""
+    store = load_corpus().store
+    found = [*request_lines(store)]
+    if json:
+        print_json(found)
+        return 0
+    rows = []
+    for each in found:
+        state = f"withdrawn by {each.withdrawn_by}" if each.withdrawn_by else "obeyed"
+        state = f"withdraws {each.withdraws}" if each.withdraws else state
+        rows.append((each.kind, each.date, each.reason, state, each.number, each.documents))
+    print_table("takedowns", ("by", "date", "reason", "state"), ("number", "documents"), rows)
+    if not found:
+        say("No takedown is recorded: `corpus takedown` records one.")
+    return 0
+
+
+def export(
+    path: Annotated[Path, Parameter(help="File to write: audit.csv or audit.jsonl.")], /
+) -> int:
+    """Write the requests to a file."""
+    if path.suffix not in (".csv", ".jsonl"):
+        raise UsageError(f"{path} is neither .csv nor .jsonl. Name one such as audit.csv.")
+    store = load_corpus().store
+    rows = [msgspec.structs.asdict(each) for each in request_lines(store)]
+    if not rows:
+        raise UsageError(f"No takedown is recorded in {store}: nothing was written.")
+    try:
+        table = pl.DataFrame(rows, infer_schema_length=None)
+        table.write_csv(path) if path.suffix == ".csv" else table.write_ndjson(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    say(f"{path}: {len(rows):,} requests.")
+    return 0
+
+
+def withdraw(
+    number: Annotated[Positive, Parameter(help="Number of the request in `corpus takedown list`.")],
+    /,
+    *,
+    reason: Annotated[str, Parameter(help="Why; it is kept as written, so name nobody in it.")],
+    date: Annotated[str | None, Parameter(help="Date; kept as written.")] = None,
+) -> int:
+    """Record that a request no longer holds."""
+    store = load_corpus().store
+    with alone_on(store.root, "corpus takedown withdraw"):
+        lines = {each.number: each for each in request_lines(store)}
+        if number not in lines:
+            raise UsageError(f"There is no takedown {number}; there are {len(lines):,}.")
+        if (by := lines[number].withdrawn_by) or lines[number].withdraws:
+            what = f"is withdrawn by {by}" if by else "withdraws another"
+            raise UsageError(f"Takedown {number} {what}. `corpus takedown list` has all.")
+        wanted = read_recorded(store.root)[number - 1]
+        dated = UNSET if date is None else date
+        parts = parts_since(store, wanted)
+        took = Takedown("withdraw", reason, parts=parts, date=dated, withdraws=number)
+        own = add_takedown(store.root, took)
+    say(
+        f"Takedown {own} withdraws {number} ({wanted.documents:,} documents). Documents that no "
+        "other request means come back with the next build, from your input files. Next: corpus "
+        "build"
+    )
+    return 0
+
+
+def parts_since(store: Store, wanted: Takedown) -> dict[str, tuple[str, ...]]:
+    """Return the tasks of `raw` that have left out documents and are not named by a request.
+
+    They were read after it, so that their fingerprint is that of a part with the documents.
+    """
+    found = (
+        (folder.name, task_name(record.name))
+        for folder in store.partitions()
+        if folder.stage == RAW.name
+        for name in folder.medium.names(folder.records)
+        for record in [folder.read_record(name)]
+        if record is not None and record.stats.rejected.get(TAKEN_DOWN)
+    )
+    return names_by_source(
+        (source, task) for source, task in found if task not in wanted.parts.get(source, ())
+    )

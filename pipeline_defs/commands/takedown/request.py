@@ -1,0 +1,334 @@
+"""`corpus takedown`: record which documents the next run removes, everywhere downstream.
+
+Every part of `raw` that the store has is read, those of older manifests too: the documents that are
+meant, the copies of their texts, and the parts that have them are known from then on, and no
+nightly run has to look for them.
+
+A file of notices has one a line: a URL, a doc_id, or a JSON object with one of `url`, `domain`,
+`doc` and `text`, and if wanted with `reason` and `date`. Empty lines, and those that begin with #,
+are left out.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import polars as pl
+from cyclopts import App, Group, Parameter
+from msgspec import UNSET
+
+from assets.raw.raw_records import RAW
+from assets.raw.taken_down_files import forget_patches, hash_of, wanted_by
+from assets.text.marks import MARK_BYTES, id_marks, passage_marks, text_marks
+from pipeline_defs.commands.takedown.find import FoundDocuments, find
+from pipeline_defs.commands.terminal import alone_on, check_one_given, say
+from pipeline_defs.load_corpus import load_corpus
+from resources.corpus import Corpus
+from resources.dagster_home import tables_folder
+from resources.errors import UsageError
+from resources.settings.named_files import NamedFileError, read_named_file
+from resources.store.named_states import read_holds, read_tags
+from resources.store.preview_files import remove_previews
+from resources.store.store import Store
+from resources.takedown_gate import forbidden_documents, forbidden_in_hold
+from resources.takedowns import URL_FORM, Takedown, UrlForm, add_takedown, read_takedowns
+from resources.urls import parse_url
+
+SHOWN_ROWS = 20  # of a file
+SHOWN_REQUESTS = 20  # of a file of notices, those that found something
+MOST_FILE_BYTES = 64 << 20
+DOC_ID = re.compile(r"[0-9a-f]{32}")
+Asked = tuple[str, bool, str | bytes]  # kind, with near copies or without, hash or mark
+WHICH = Group("Documents", validator=check_one_given)
+
+
+VERBS = {
+    "prove": (
+        "prove:prove",
+        "Search every kept state for what takedowns mean; --purge removes states that have it.",
+    ),
+    "list": ("records:list_requests", "List the requests: what each found, and when."),
+    "withdraw": (
+        "records:withdraw",
+        "Withdraw a request: its documents come back with the next build.",
+    ),
+    "export": (
+        "records:export",
+        "Write the requests to a file for an auditor: .csv, or .jsonl with JSON Lines.",
+    ),
+}
+
+takedown = App(
+    name="takedown",
+    help="Remove documents from the corpus for good, everywhere, and prove it.",
+)
+for verb, (function, meaning) in VERBS.items():
+    takedown.command(f"pipeline_defs.commands.takedown.{function}", name=verb, help=meaning)
+
+
+@takedown.default
+def request(  # noqa: PLR0913  what a notice can say
+    *,
+    url: Annotated[str | None, Parameter(group=WHICH, help="The documents of this URL.")] = None,
+    domain: Annotated[
+        str | None, Parameter(group=WHICH, help="All documents of this domain and those below it.")
+    ] = None,
+    doc: Annotated[str | None, Parameter(group=WHICH, help="The document of this doc_id.")] = None,
+    match: Annotated[
+        Path | None,
+        Parameter(group=WHICH, help="Documents with the text in this file, alone or within more."),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        Parameter(
+            group=WHICH,
+            help="A notice a line: a URL, a doc_id, or JSON with url, domain, doc or text, and if "
+            "wanted reason and date. A request is recorded of each.",
+        ),
+    ] = None,
+    reason: Annotated[str, Parameter(help="Why; it is kept as written, so name nobody in it.")],
+    date: Annotated[str | None, Parameter(help="Date of the notice; kept as written.")] = None,
+    near: Annotated[
+        bool, Parameter(help="Near copies, too: all of their duplicate clusters.")
+    ] = False,
+    dry_run: Annotated[bool, Parameter(help="Only count what would be removed.")] = False,
+) -> int:
+    """Find the documents, record the request, and print what the next run will remove."""
+    corpus = load_corpus()
+    store, form = corpus.store, UrlForm(URL_FORM, corpus.settings.urls.tracking_parameters)
+    text = None if match is None else read_text(match, "--match")
+    notice = Notice(url, domain, doc, text, reason, date)
+    notices = notices_in(file, form) if file is not None else [notice.asked(form)]
+    asked = [completed(each, notice, near=near) for each in notices]
+    began = time.monotonic()
+    with alone_on(store.root, "corpus takedown"):
+        new = asked if file is None else not_recorded(store, asked)
+        found = find(corpus, new)
+        takedowns = [each.takedown for each in found]
+        first = 0 if dry_run or not found else add_takedown(store.root, *takedowns)
+        num_patched = 0 if dry_run else forget(corpus, takedowns)
+    say(*lines_of(first, found, len(asked) - len(new)))
+    if num_patched:
+        say(f"Records of yours are gone from {num_patched:,} files of patches.")
+    say(*named_states_with(store))
+    seconds = time.monotonic() - began
+    say(f"Searched in {seconds:.1f} s. {'Nothing was recorded.' if dry_run else 'Next:'}")
+    say(*(() if dry_run else next_commands(store)))
+    return 0
+
+
+def next_commands(store: Store) -> Iterator[str]:
+    """Yield the commands that remove what was taken down, in order."""
+    for source, hold in read_holds(store.root).items():
+        if forbidden_in_hold(store, hold):
+            yield f"corpus states rollback {source} --release"
+    yield "corpus build"
+    yield "corpus takedown prove --purge"
+
+
+def forget(corpus: Corpus, takedowns: Sequence[Takedown]) -> int:
+    """Remove what is left beside the stages: previews, and records of patches; return their files.
+
+    Previews of sources without a document of the takedowns stay; those of stages that are of all
+    sources come back with the next build, as far as their documents stay.
+    """
+    concerned = {source for each in takedowns for source in each.parts}
+    if concerned:
+        others = {*corpus.settings.source_names()} - concerned
+
+        def is_meant(_stage: str, partition: str) -> bool:
+            return partition not in others
+
+        remove_previews(corpus.store.root, is_meant)
+        remove_old_tables(corpus.store.root)
+    return forget_patches(corpus, wanted_by(takedowns))
+
+
+def remove_old_tables(root: Path) -> None:
+    """Remove what earlier versions kept of main tables, with the first rows, beside run reports."""
+    for path in tables_folder(root).glob("*/*.json"):
+        try:
+            is_old = isinstance(msgspec.json.decode(path.read_bytes())["preview"], str)
+        except (msgspec.DecodeError, KeyError, TypeError):
+            is_old = True
+        if is_old:
+            path.unlink(missing_ok=True)
+
+
+def completed(asked: Takedown, notice: Notice, *, near: bool) -> Takedown:
+    """Give a request the reason and date of the command, where it has none of its own."""
+    date = asked.date or (UNSET if notice.date is None else notice.date)
+    reason = asked.reason or notice.reason or ""
+    return msgspec.structs.replace(asked, reason=reason, date=date, near=near)
+
+
+def not_recorded(store: Store, asked: Sequence[Takedown]) -> list[Takedown]:
+    """Leave out notices that are recorded, so that a file can be given again after a kill."""
+    known = {key for each in read_takedowns(store.root) for key in keys_of(each)}
+    return [each for each in asked if known.isdisjoint(keys_of(each))]
+
+
+def named_states_with(store: Store) -> Iterator[str]:
+    """Yield what to do about holds and tags of states with documents that were taken down."""
+    for source, hold in read_holds(store.root).items():
+        if found := forbidden_in_hold(store, hold):
+            yield (
+                f"{hold}, which has {found}. A build fails for it until you give `corpus states "
+                f"rollback {source} --release`; until then no phase that draws from it is mixed or "
+                "read."
+            )
+    for tag in read_tags(store.root).values():
+        of_raw = (
+            store.partition(each.stage, each.partition).read_manifest(each.number)
+            for each in tag.manifests
+            if each.stage == RAW.name
+        )
+        if any(forbidden_documents(store, raw) for raw in of_raw):
+            yield (
+                f"The tag {tag.name} names a state with documents that were taken down. It stays "
+                f"on disk until `corpus takedown prove --purge --tag {tag.name}`; a loader that "
+                "opens it raises."
+            )
+
+
+def lines_of(first: int, found: Sequence[FoundDocuments], num_known: int) -> Iterator[str]:
+    """Yield what requests found, and the input files that have it.
+
+    They are numbered from `first` on; 0: they are not recorded.
+    """
+    if len(found) != 1 or num_known:
+        last = first + len(found) - 1
+        numbers = f"takedowns {first} to {last}" if first and found else "not recorded"
+        documents = {doc_id for each in found for doc_id in each.documents["doc_id"]}
+        empty = sum(not each.takedown.parts for each in found)
+        yield (
+            f"{len(found):,} notices ({numbers}): {len(documents):,} documents; {empty:,} found "
+            f"nothing, {num_known:,} more are recorded already."
+        )
+    shown = [(n, each) for n, each in enumerate(found) if len(found) == 1 or each.takedown.parts]
+    for number, each in shown[:SHOWN_REQUESTS]:
+        yield request_line(first and first + number, each)
+    if len(shown) > SHOWN_REQUESTS:
+        yield f"and {len(shown) - SHOWN_REQUESTS:,} more: `corpus takedown list` has all."
+    if not any(each.takedown.documents for each in found):
+        yield "Documents that come later are left out if a request means them."
+    if near := sum(each.near for each in found if not each.takedown.near):
+        yield f"Near copies that stay: {near:,}. Before a build, --near removes them, too."
+    if tables := [each.documents for each in found if each.documents.height]:
+        yield "These input files are yours, and keep the documents until you delete them there:"
+        places = pl.concat(tables, how="diagonal").unique("doc_id").unnest("origin")
+        for (file,), rows in places.sort("file", "row").group_by(["file"], maintain_order=True):
+            some = ", ".join(f"{row:,}" for row in rows["row"].head(SHOWN_ROWS))
+            more = ", ..." if rows.height > SHOWN_ROWS else ""
+            yield f"  {file}: row {some}{more}"
+
+
+def request_line(number: int, found: FoundDocuments) -> str:
+    """Return what a request found in a line."""
+    takedown = found.takedown
+    num_parts = sum(map(len, takedown.parts.values()))
+    return (
+        f"{f'Takedown {number}' if number else f'By {takedown.kind}'}: {takedown.documents:,} "
+        f"documents in {num_parts:,} parts of raw"
+        + (f", {found.records:,} records in quarantine" if found.records else "")
+        + f"; {len(takedown.passages) // MARK_BYTES:,} passages to look for."
+    )
+
+
+class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is asked for: one of the first four; reason and date if they are its own."""
+
+    url: str | None = None
+    domain: str | None = None
+    doc: str | None = None
+    text: str | None = None
+    reason: str | None = None
+    date: str | None = None
+
+    def asked(self, form: UrlForm) -> Takedown:
+        """Return the request; UsageError for what can mean no document, or too many."""
+        given = [each for each in (self.url, self.domain, self.doc, self.text) if each is not None]
+        if len(given) != 1:
+            raise UsageError("a notice has one of url, domain, doc and text.")
+        reason, date = self.reason or "", UNSET if self.date is None else self.date
+        return msgspec.structs.replace(self.meant(form), reason=reason, date=date)
+
+    def meant(self, form: UrlForm) -> Takedown:
+        """Return the request with what it means alone."""
+        if self.url is not None:
+            if not (address := parse_url(self.url).address(form.tracking_parameters)):
+                raise UsageError(
+                    f"{self.url!r:.80} is no URL. Give one such as https://example.org/page."
+                )
+            return Takedown("url", "", addresses=(hash_of(address),), form=form)
+        if self.domain is not None:
+            domains = (hash_of(checked_domain(self.domain)),)
+            return Takedown("domain", "", domains=domains, form=form)
+        if self.doc is not None:
+            if not DOC_ID.fullmatch(self.doc.lower()):
+                raise UsageError(f"{self.doc!r:.80} is no doc_id: give all of its 32 hex digits.")
+            return Takedown("doc", "", ids=id_marks([self.doc.lower()])[0])
+        texts = pl.Series([self.text])
+        if not (marks := text_marks(texts)[0]):
+            raise UsageError("no words. Give the text of a document, in UTF-8.")
+        return Takedown("match", "", texts=marks, passages=passage_marks(texts)[0])
+
+
+def checked_domain(domain: str) -> str:
+    """Return a domain in normal form; UsageError for a public suffix, which is of many owners."""
+    from publicsuffixlist import PublicSuffixList
+
+    url = parse_url(domain.strip().removeprefix("*").removeprefix("."))
+    if url.host and url.place != "/":
+        raise UsageError(f"{domain!r:.80} is a URL, and no domain. Give it with --url.")
+    if not url.host or not PublicSuffixList().privatesuffix(url.domain):
+        raise UsageError(
+            f"{domain!r:.80} is no domain that one owner can have. Give one such as example.org, "
+            "or one below it."
+        )
+    return url.domain
+
+
+def read_text(path: Path, option: str) -> str:
+    """Return the text of a file that an option names; UsageError if it cannot be read."""
+    try:
+        return read_named_file(path, MOST_FILE_BYTES).decode("utf-8-sig")
+    except (NamedFileError, UnicodeDecodeError) as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def notices_in(path: Path, form: UrlForm) -> list[Takedown]:
+    """Return the requests of a file of notices, each once; UsageError that names a wrong line."""
+    found: dict[frozenset[Asked], Takedown] = {}
+    for number, line in enumerate(read_text(path, "--file").splitlines(), 1):
+        given = line.strip()
+        if not given or given.startswith("#"):
+            continue
+        try:
+            if given.startswith("{"):
+                notice = msgspec.json.decode(given, type=Notice)
+            else:
+                is_id = DOC_ID.fullmatch(given.lower())
+                notice = Notice(doc=given) if is_id else Notice(url=given)
+            takedown = notice.asked(form)
+        except (UsageError, msgspec.MsgspecError) as error:
+            raise UsageError(
+                f"{path}, line {number}: {error} No request of the file was recorded."
+            ) from error
+        found.setdefault(frozenset(keys_of(takedown)), takedown)
+    if not found:
+        raise UsageError(f"{path} has no notice. Give one a line: a URL, a doc_id, or JSON.")
+    return [*found.values()]
+
+
+def keys_of(takedown: Takedown) -> set[Asked]:
+    """Return what a request is known by; one that was recorded has those of its notice."""
+    marks = {"doc": takedown.ids, "match": takedown.texts}.get(takedown.kind, b"")
+    own = (marks[at : at + MARK_BYTES] for at in range(0, len(marks), MARK_BYTES))
+    meant: list[str | bytes] = [*takedown.addresses, *takedown.domains, *own]
+    return {(takedown.kind, takedown.near, each) for each in meant}

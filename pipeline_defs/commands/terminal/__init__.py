@@ -1,1 +1,0 @@
-"""Output and option types that several verbs share."""
