@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+FENCE = re.compile(r"^```(\w*)(?: \S+)?\n(.*?)^```$", re.M | re.S)
 VARIABLE = re.compile(r"^\w+=\S* ")
 COMMAND = re.compile(r"^(?:\.venv/bin/)?(corpus|dagster|make|python) ")
 

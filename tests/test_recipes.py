@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("assets", "corpus_loader", "pipeline_defs", "resources")
-BLOCK = re.compile(r"^```(python|diff) (\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(py|diff) (\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 MOST_FILES = 3  # that a reader or a rule may touch
 
 SUBTITLES = "1\n00:00:01,000 --> 00:00:02,500\nBees fly.\n\n2\n00:00:03,000 --> 00:00:04,000\nSo.\n"
@@ -49,7 +49,7 @@ def follow(recipe: str, folder: Path) -> list[str]:
     blocks = BLOCK.findall(re.split(r"^##", text, maxsplit=1, flags=re.MULTILINE)[0])
     for kind, name, content in blocks:
         path = folder / name
-        if kind == "python":
+        if kind == "py":
             assert not path.exists(), f"{name} is not new"
             path.write_text(content)
         else:
