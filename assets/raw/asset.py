@@ -13,10 +13,8 @@ from msgspec import UNSET
 from assets.raw.file_groups import group_files, text_bytes
 from assets.raw.part_files import (
     chunks_behind,
-    has_packaged,
     parts_so_far,
     publish_draft,
-    resume_behind,
     write_draft,
     write_drafts,
 )
@@ -196,7 +194,8 @@ def read_part(task: Task[RawInputs]) -> list[PartRecord]:
     damaged, or has changed since it was planned. Damaged files are read again, and all of their
     documents say so or are left out.
     """
-    if has_packaged(task.payload.files):
+    files = task.payload.files
+    if files and format_of(files[0]).is_packaged:
         return read_on(task)
     drafts = write_drafts(task, frozenset())
     if damaged := frozenset(name for draft in drafts for name in draft.damaged):
@@ -214,7 +213,7 @@ def read_on(task: Task[RawInputs]) -> list[PartRecord]:
     parts, cap = parts_so_far(task), task.payload.cap
     for part in parts:
         cap = cap.after(part.stats.bytes, part.stats.rows_kept)
-    chunks = chunks_behind(task.payload, resume_behind(parts))
+    chunks = chunks_behind(task.payload, parts)
     for chunk, following in pairwise(chain(chunks, [None])):
         assert chunk is not None, "None is the last"
         draft = write_draft(task, len(parts), chunk.chunk, frozenset())

@@ -19,12 +19,10 @@ from assets.raw.file_groups import most_bytes
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.open_input import with_content
 from assets.raw.places.streams.stream_ranges import read_range
-from assets.raw.raw_inputs import Cap, RawInputs
+from assets.raw.raw_inputs import RawInputs
 from assets.raw.raw_records import RawNumbers, Resume
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import FIELD_FILTER, Chunk, DocumentBuilder, is_from, mark_damaged
-from assets.raw.readers.formats import format_of
-from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import byte_spans, read_chunks, read_into, whole
 from assets.raw.readers.read_packaged import records_of
 from assets.raw.state_counts import state_counts
@@ -36,7 +34,6 @@ from resources.store.records import PartRecord, Stats
 from resources.store.store import PartWriter
 from resources.tasks import Task, stream_name
 
-BEGINNING = Resume(0)
 DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
 
 
@@ -173,18 +170,12 @@ def read_group(inputs: RawInputs) -> Iterator[Chunk]:
         except FileNotFoundError:
             raise removed(file) from None
         check_unchanged(file, [(0, file.bytes)])
-        if builder.is_full() or is_spent_by(left, builder):
+        # Counting makes a table of the documents of each file (0.3 ms): only where a cap needs it.
+        is_spent = left.num_bytes is not None and builder.text_bytes() >= left.num_bytes
+        if is_spent or builder.is_full():
             break
     if builder.has_files():
         yield builder.take()
-
-
-def is_spent_by(cap: Cap, builder: DocumentBuilder) -> bool:
-    """Return whether the texts that wait reach a cap of bytes; without one, they stay together.
-
-    Counting makes a table of the documents of each file, which takes 0.3 ms.
-    """
-    return cap.num_bytes is not None and builder.text_bytes() >= cap.num_bytes
 
 
 class ChunkBefore(NamedTuple):
@@ -192,11 +183,6 @@ class ChunkBefore(NamedTuple):
 
     chunk: Chunk
     behind: Resume
-
-
-def has_packaged(files: Sequence[InputFile]) -> bool:
-    """Return whether the package reads the files of a task, which are all of one kind."""
-    return bool(files) and format_of(files[0]).is_packaged
 
 
 def parts_so_far(task: Task[RawInputs]) -> list[PartRecord]:
@@ -207,18 +193,14 @@ def parts_so_far(task: Task[RawInputs]) -> list[PartRecord]:
     return parts
 
 
-def resume_behind(parts: Sequence[PartRecord]) -> Resume:
-    """Return where the part behind these begins."""
-    numbers = msgspec.convert(parts[-1].stats.numbers, RawNumbers) if parts else RawNumbers()
-    return numbers.resume or BEGINNING
-
-
-def chunks_behind(inputs: RawInputs, start: Resume) -> Iterator[ChunkBefore]:
-    """Yield chunks of about `part_bytes`, each with where the next one begins.
+def chunks_behind(inputs: RawInputs, parts: Sequence[PartRecord]) -> Iterator[ChunkBefore]:
+    """Yield chunks of about `part_bytes` behind parts, each with where the next one begins.
 
     A chunk ends behind a table of the package. A record that is repeated (by `id_field`) is kept
     once per file and chunk: a run that begins at a chunk knows no ids from before.
     """
+    numbers = msgspec.convert(parts[-1].stats.numbers, RawNumbers) if parts else RawNumbers()
+    start = numbers.resume or Resume(0)
     builder = DocumentBuilder(inputs.part_bytes, patches=inputs.patches)
     first, is_first = start.state, True
     for index, file in enumerate(with_content(inputs.files[start.file :]), start.file):

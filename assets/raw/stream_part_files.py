@@ -6,6 +6,7 @@ takedown is applied to the published part.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from assets.raw.places.patch_files import Patch, named_patches, read_patches
 from assets.raw.places.streams.stream_ranges import patch_chunk, plan_streams, rows_of
 from assets.raw.raw_inputs import RawInputs, StreamPart
 from assets.raw.raw_records import RAW, RawProvenance
-from assets.raw.readers.documents import FIELD_FILTER, Chunk, no_quarantine
+from assets.raw.readers.documents import FIELD_FILTER, NO_QUARANTINE, Chunk
 from assets.raw.size_cap_files import cap_of
 from assets.raw.taken_down_files import TAKEN_DOWN, lost_its_record, obeying, takedown_ids
 from resources.corpus import Corpus
@@ -140,9 +141,9 @@ def before_patches(task: Task[RawInputs]) -> list[Chunk] | None:
     tables = {kind: pl.read_parquet(file.checked()) for kind, file in files.items()}
     chunk = Chunk(
         documents=tables["documents"],
-        quarantine=tables.get("quarantine", no_quarantine()),
+        quarantine=tables.get("quarantine", NO_QUARANTINE),
         rows_in=record.stats.rows_in,
         skipped_by_filter=record.stats.rejected.get(FIELD_FILTER, 0),
-        left_out={TAKEN_DOWN: record.stats.rejected.get(TAKEN_DOWN, 0)},
+        left_out=Counter({TAKEN_DOWN: record.stats.rejected.get(TAKEN_DOWN, 0)}),
     )
     return [patch_chunk(chunk, inputs.source, inputs.patches) if inputs.patches else chunk]

@@ -22,8 +22,8 @@ from assets.raw.places.crawl_lists import crawl_files
 from assets.raw.places.downloads import download
 from assets.raw.places.file_digests import THREADS, FileDigest, FileStatus, digest_files
 from assets.raw.places.hub_files import HUB_URL, find_hub_files
-from assets.raw.places.local_files import MatchedBy, is_below, named_file, search
-from assets.raw.places.object_files import ObjectMatch, find_objects
+from assets.raw.places.local_files import Match, is_below, named_file, remote_match, search
+from assets.raw.places.object_files import find_objects
 from assets.raw.readers.formats import FORMATS, NAMES, split_compression, tell_format
 from assets.raw.readers.input_file import Compression, InputFile
 from assets.raw.readers.read_packaged import EXTRA, check_installed
@@ -31,7 +31,6 @@ from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.url_secrets import shown
 from resources.errors import InputError
 from resources.settings.sources import (
-    ZSTD_WINDOW_LOG,
     SourceConfig,
     identity_of,
     is_crawl,
@@ -68,15 +67,8 @@ class Inputs:
     left_out: list[LeftOut]
 
 
-class _Match(NamedTuple):
-    name: str
-    matched_by: MatchedBy
-    status: FileStatus
-    digest: FileDigest | None = None  # of a URL, whose file may be elsewhere only
-
-
 class _Readable(NamedTuple):
-    match: _Match
+    match: Match
     format: str
     compression: Compression | None
 
@@ -101,16 +93,15 @@ def find_inputs(
     left_out: dict[str, LeftOut] = {}
     for pattern in source.where:
         place = f"source {source.name!r}, where {shown(pattern, source.identity_query)!r}"
-        found: dict[str, _Match | LeftOut] = {}
+        found: dict[str, Match | LeftOut] = {}
         try:
             places = _find(pattern, source, base, downloads, needs_copies=needs_copies)
             found |= _by_name(places, pattern)
-            matches = [each for each in found.values() if isinstance(each, _Match)]
+            matches = [each for each in found.values() if isinstance(each, Match)]
             readable = [kept for match in matches if (kept := _readable(match, source))]
             if not readable and is_hub_url(pattern) and source.format == "auto":
                 readable = [kept for match in matches if (kept := _packaged(match))]
-            inputs = _input_files(readable, read_digests or _read_all)
-            inputs = [_as_allowed(file, source) for file in inputs]
+            inputs = _input_files(readable, read_digests or _read_all, source)
         except InputError as error:
             raise InputError(f"source {source.name!r}: {error}", source.identity_query) from error
         except (OSError, ValueError, CorpusError) as error:  # of files, urllib and objects
@@ -136,16 +127,8 @@ def find_inputs(
     )
 
 
-def _as_allowed(file: InputFile, source: SourceConfig) -> InputFile:
-    """Return a file with the limits of its source for reading it."""
-    pace, window = source.requests_per_second, source.zstd_window_log
-    if not pace and window == ZSTD_WINDOW_LOG:
-        return file
-    return file._replace(requests_per_second=pace, zstd_window_log=window)
-
-
-def _by_name(places: Iterator[_Match | LeftOut], pattern: str) -> dict[str, _Match | LeftOut]:
-    found: dict[str, _Match | LeftOut] = {}
+def _by_name(places: Iterator[Match | LeftOut], pattern: str) -> dict[str, Match | LeftOut]:
+    found: dict[str, Match | LeftOut] = {}
     for each in places:
         found[each.name] = each
         if len(found) > MOST_FILES:
@@ -170,8 +153,12 @@ def _no_match(
 
 def _unread_formats(url: str, names: Sequence[str]) -> str:
     """Say that a dataset of the hub has files in formats without a reader only, and what to do."""
-    endings = Counter(_ending(name) or "no ending" for name in names).most_common(MOST_ENDINGS)
-    found = ", ".join(f"{ending} ({number:,})" for ending, number in endings)
+    split = (split_compression(name.lower()) for name in names)
+    endings = Counter(os.path.splitext(inner)[1] + (f".{c}" if c else "") for inner, c in split)
+    found = ", ".join(
+        f"{ending or 'no ending'} ({number:,})"
+        for ending, number in endings.most_common(MOST_ENDINGS)
+    )
     packaged = ", ".join(each.name for each in FORMATS.values() if each.is_packaged)
     parts = HUB_URL.fullmatch(url)
     repository = parts["repository"] if parts else url
@@ -183,33 +170,32 @@ def _unread_formats(url: str, names: Sequence[str]) -> str:
     )
 
 
-def _ending(name: str) -> str:
-    inner, compression = split_compression(name.lower())
-    return os.path.splitext(inner)[1] + (f".{compression}" if compression else "")
-
-
 def _find(
     pattern: str, source: SourceConfig, base: Path, downloads: Path, *, needs_copies: bool
-) -> Iterator[_Match | LeftOut]:
+) -> Iterator[Match | LeftOut]:
     scheme = pattern.partition(":")[0].lower()
     if is_web_url(pattern):
         name = identity_of(pattern, source.identity_query)
         limit = source.max_download_bytes
         place, digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
-        yield _Match(name, "named", FileStatus(place, digest.bytes, 0, 0), digest)
+        yield remote_match(name, "named", digest, place)
     elif scheme == "file":
-        yield from _find_file_url(pattern)
+        path = url2pathname(urlsplit(pattern).path)
+        if os.path.exists(path) and not os.path.isdir(path):
+            yield Match(pattern, "named", named_file(path).status)
     elif is_crawl(pattern):
         find = partial(_find_in_crawl, source, base, downloads, needs_copies)
         with ThreadPoolExecutor(THREADS) as pool:
             places = crawl_files(pattern, source, base, downloads)
             yield from chain.from_iterable(pool.map(find, places))
     elif is_hub_url(pattern):
-        yield from _find_on_hub(pattern, source)
+        yield from find_hub_files(pattern, source)
+    elif scheme == "hdfs":
+        from assets.raw.places.hadoop_files import find_hadoop_files
+
+        yield from find_hadoop_files(pattern)
     elif is_listed_url(pattern):
-        for object_ in _find_listed(scheme, pattern, downloads):
-            status = FileStatus(object_.name, object_.digest.bytes, 0, 0)
-            yield _Match(object_.name, object_.matched_by, status, object_.digest)
+        yield from find_objects(pattern, downloads)
     elif "://" in pattern:
         raise InputError(
             f"where {shown(pattern)!r}: {scheme}:// is not supported. Use s3://, gs://, az://, "
@@ -227,37 +213,17 @@ def _output(base: Path, downloads: Path) -> str:
     return os.path.realpath(downloads) if is_inside else output
 
 
-def _find_file_url(pattern: str) -> Iterator[_Match]:
-    path = url2pathname(urlsplit(pattern).path)
-    if os.path.exists(path) and not os.path.isdir(path):
-        yield _Match(pattern, "named", named_file(path).status)
-
-
 def _find_in_crawl(
     source: SourceConfig, base: Path, downloads: Path, needs_copies: bool, place: str
-) -> list[_Match | LeftOut]:
+) -> list[Match | LeftOut]:
     if not is_web_url(place) and not os.path.exists(place):
         return [LeftOut(place, "in the list of its crawl, and not in the folder `base_url`")]
     return [*_find(place, source, base, downloads, needs_copies=needs_copies)]
 
 
-def _find_on_hub(pattern: str, source: SourceConfig) -> Iterator[_Match]:
-    for file in find_hub_files(pattern, source):
-        status = FileStatus(file.place, file.digest.bytes, 0, 0)
-        yield _Match(file.name, file.matched_by, status, file.digest)
-
-
-def _find_listed(scheme: str, pattern: str, downloads: Path) -> Iterator[ObjectMatch]:
-    if scheme != "hdfs":
-        return find_objects(pattern, downloads)
-    from assets.raw.places.hadoop_files import find_hadoop_files
-
-    return find_hadoop_files(pattern)
-
-
 def _find_local(
     pattern: str, follow_links: bool, base: str, output: str
-) -> Iterator[_Match | LeftOut]:
+) -> Iterator[Match | LeftOut]:
     real = cache(os.path.realpath)
 
     @cache
@@ -275,7 +241,7 @@ def _find_local(
         folder, _, name = path.rpartition("/")
         in_output = is_below(real(path), output) if file.is_link else is_output(folder)
         if file.matched_by == "named" or not in_output:
-            yield _Match(prefix_of(folder) + name, file.matched_by, file.status)
+            yield Match(prefix_of(folder) + name, file.matched_by, file.status)
     for path, reason in found.left_out.items():
         if not is_below(real(path), output):
             folder, _, name = path.rpartition("/")
@@ -299,7 +265,7 @@ def is_readme(name: str) -> bool:
     return name.rpartition("/")[2].lower() == "readme.md"
 
 
-def _readable(match: _Match, source: SourceConfig) -> _Readable | None:
+def _readable(match: Match, source: SourceConfig) -> _Readable | None:
     """Return a file with the format in which it is read; None if no reader takes it."""
     told, compression = tell_format(match.name)
     file_format = told if source.format == "auto" else source.format
@@ -315,7 +281,7 @@ def _readable(match: _Match, source: SourceConfig) -> _Readable | None:
     return _Readable(match, file_format, compression) if _is_utf8(match.name) else None
 
 
-def _packaged(match: _Match) -> _Readable | None:
+def _packaged(match: Match) -> _Readable | None:
     """Return a file of the hub with the format in which the package `datasets` reads it."""
     file_format, compression = tell_format(match.name, is_packaged=True)
     is_read = is_hub_url(match.name) and _is_utf8(match.name)
@@ -325,11 +291,16 @@ def _packaged(match: _Match) -> _Readable | None:
     return _Readable(match, file_format, compression)
 
 
-def _input_files(readable: Sequence[_Readable], read_digests: ReadDigests) -> list[InputFile]:
+def _input_files(
+    readable: Sequence[_Readable], read_digests: ReadDigests, source: SourceConfig
+) -> list[InputFile]:
     read = iter(read_digests([each.match.status for each in readable if not each.match.digest]))
     return [
         InputFile(
-            match.status.place, match.name, file_format, packed, *(match.digest or next(read))
+            *(match.status.place, match.name, file_format, packed),
+            *(match.digest or next(read)),
+            requests_per_second=source.requests_per_second,
+            zstd_window_log=source.zstd_window_log,
         )
         for match, file_format, packed in readable
     ]

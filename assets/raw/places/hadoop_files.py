@@ -11,8 +11,8 @@ from functools import lru_cache
 from pyarrow import fs
 
 from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, FileDigest, removed
-from assets.raw.places.local_files import MAGIC
-from assets.raw.places.object_files import PARTS, ObjectMatch, match
+from assets.raw.places.local_files import Match, remote_match
+from assets.raw.places.object_files import match, url_pattern
 from assets.raw.places.range_files import Fetch
 from assets.raw.readers.input_file import InputFile
 from corpus_loader.places.errors import CorpusError
@@ -39,24 +39,20 @@ def hadoop_at(url: str) -> fs.FileSystem:
         raise InputError(f"{shown(url)} cannot be reached ({fact}). {ADVICE}") from None
 
 
-def find_hadoop_files(pattern: str) -> Iterator[ObjectMatch]:
+def find_hadoop_files(url: str) -> Iterator[Match]:
     """Yield the files that a URL with the rules of local globs matches, sorted by path."""
-    parts = PARTS.fullmatch(pattern)
-    if parts is None or ".." in pattern.split("/"):
-        raise InputError(f"where {shown(pattern)!r}: no URL of files, as hdfs://host/folder/*.gz")
-    segments = [part for part in parts["pattern"].split("/") if part]
-    url, system = parts["bucket"], hadoop_at(parts["bucket"])
-    fixed = next((i for i, part in enumerate(segments) if MAGIC.search(part)), len(segments))
-    start = "/" + "/".join(segments[:fixed])
+    pattern = url_pattern(url)
+    root, start, system = pattern.root, f"/{pattern.start}", hadoop_at(pattern.root)
     named = system.get_file_info(start)
-    if named.is_file and fixed == len(segments):
-        yield ObjectMatch(f"{url}{start}", "named", digest_of_info(named))
+    if named.is_file and not pattern.globs:
+        yield remote_match(f"{root}{start}", "named", digest_of_info(named))
         return
     below = system.get_file_info(fs.FileSelector(start, allow_not_found=True, recursive=True))
     for info in sorted(below, key=lambda info: info.path):
-        path = "/" + info.path.lstrip("/")
-        if info.is_file and (how := match(segments[fixed:], path[1:].split("/")[fixed:])):
-            yield ObjectMatch(f"{url}{path}", how, digest_of_info(info))
+        path = info.path.lstrip("/")
+        parts = path.split("/")[len(pattern.folders) :]
+        if info.is_file and (how := match(pattern.globs, parts)):
+            yield remote_match(f"{root}/{path}", how, digest_of_info(info))
 
 
 def digest_of_info(info: fs.FileInfo) -> FileDigest:
@@ -66,9 +62,8 @@ def digest_of_info(info: fs.FileInfo) -> FileDigest:
 
 def fetch_of_hadoop_file(file: InputFile) -> Fetch:
     """Return the function that fetches ranges of a file."""
-    parts = PARTS.fullmatch(file.place)
-    assert parts is not None, file.name
-    system, path = hadoop_at(parts["bucket"]), f"/{parts['pattern']}"
+    pattern = url_pattern(file.place)
+    system, path = hadoop_at(pattern.root), file.place.removeprefix(pattern.root)
 
     def fetch(start: int, stop: int) -> bytes:
         patience = Patience()

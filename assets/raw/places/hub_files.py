@@ -25,8 +25,8 @@ import msgspec
 
 from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, FileDigest, removed
 from assets.raw.places.hub_splits import README, Split, split_paths
-from assets.raw.places.local_files import MAGIC, MatchedBy
-from assets.raw.places.object_files import match
+from assets.raw.places.local_files import Match, MatchedBy, remote_match
+from assets.raw.places.object_files import match, split_segments
 from assets.raw.places.range_files import Fetch
 from assets.raw.readers.input_file import InputFile
 from corpus_loader.places.errors import CorpusError
@@ -61,16 +61,21 @@ OBJECT_ID = re.compile(r'(?:W/)?"?([0-9a-f]{40}|[0-9a-f]{64})"?')
 MAIN = "main"
 
 
-class HubMatch(NamedTuple):
-    """A file that a URL of the hub matches; `place` has its commit, and `name` has not."""
+class Commit(NamedTuple):
+    """A commit of a repository `owner/name`."""
 
-    place: str
-    name: str
-    matched_by: MatchedBy
+    repository: str
+    sha: str
+
+
+class HubFile(NamedTuple):
+    """A file of a repository; its digest is of its size and its object's hash (LFS or git)."""
+
+    path: str
     digest: FileDigest
 
 
-def find_hub_files(url: str, source: InputPlaces) -> Iterator[HubMatch]:
+def find_hub_files(url: str, source: InputPlaces) -> Iterator[Match]:
     """Yield the files that an entry of `where` matches, sorted by path."""
     parts = HUB_URL.fullmatch(url)
     if parts is None or ".." in url.split("/"):
@@ -89,15 +94,14 @@ def find_hub_files(url: str, source: InputPlaces) -> Iterator[HubMatch]:
     found = _matching(commit, pattern) if pattern else _of_split(commit, source)
     for file, matched_by in found:
         place = f"hf://{commit.repository}@{commit.sha}/{file.path}"
-        name = f"hf://{commit.repository}/{file.path}"
-        yield HubMatch(place, name, matched_by, digest_of(file))
+        name = f"hf://{commit.repository}/{file.path}"  # without the commit
+        yield remote_match(name, matched_by, file.digest, place)
 
 
 def _matching(commit: Commit, pattern: list[str]) -> Iterator[tuple[HubFile, MatchedBy]]:
     """Yield the files of a commit that the segments of a glob match."""
-    fixed = next((i for i, part in enumerate(pattern) if MAGIC.search(part)), len(pattern))
-    folder = pattern[:fixed] if fixed < len(pattern) else pattern[:-1]
-    for file in list_files(commit, "/".join(folder)):
+    folders, globs = split_segments("/".join(pattern))
+    for file in list_files(commit, "/".join(folders if globs else pattern[:-1])):
         if file.path == "/".join(pattern):
             yield file, "named"
         elif matched_by := match(pattern, file.path.split("/")):
@@ -106,18 +110,13 @@ def _matching(commit: Commit, pattern: list[str]) -> Iterator[tuple[HubFile, Mat
 
 def _of_split(commit: Commit, source: InputPlaces) -> Iterator[tuple[HubFile, MatchedBy]]:
     files = {file.path: file for file in list_files(commit)}
-    readme = read_small(commit, README) if README in files else b""
+    readme = _fetch(file_url(commit, README))[0] if README in files else b""
     try:
         paths = split_paths(files, readme, Split(source.config, source.split))
     except InputError as error:
         raise InputError(f"{commit.repository} at commit {commit.sha}: {error}") from None
     for path in sorted(paths):
         yield files[path], "glob"
-
-
-def digest_of(file: HubFile) -> FileDigest:
-    """Return size and object id as the digest of a file."""
-    return FileDigest(file.bytes, fingerprint_of("hub", file.bytes, file.oid))
 
 
 def commits_of(files: Iterable[InputFile]) -> dict[str, str]:
@@ -189,21 +188,6 @@ def _fault(answer: Answer, url: str, file: InputFile, commit: Commit, start: int
     return ""
 
 
-class HubFile(NamedTuple):
-    """A file of a repository; `oid` is the hash of its content, by LFS where that has it."""
-
-    path: str
-    bytes: int
-    oid: str
-
-
-class Commit(NamedTuple):
-    """A commit of a repository `owner/name`."""
-
-    repository: str
-    sha: str
-
-
 class _Lfs(msgspec.Struct):
     oid: str
 
@@ -227,11 +211,6 @@ class _Reference(msgspec.Struct):
 class _References(msgspec.Struct):
     branches: list[_Reference] = []
     tags: list[_Reference] = []
-
-
-class _Page(NamedTuple):
-    content: bytes
-    following: str
 
 
 def endpoint() -> str:
@@ -274,7 +253,7 @@ def find_commit(repository: str, revision: str) -> Commit:
     """Return the commit of a branch, tag or commit; InputError if there is none, or no access."""
     url = api_url(repository, "revision", urllib.parse.quote(revision, safe=""))
     try:
-        sha = _decode(_fetch(url), url, _Revision).sha
+        sha = _decode(_fetch(url)[0], url, _Revision).sha
     except StatusError as error:
         _explain(repository, revision, error)
     if not re.fullmatch(r"[0-9a-f]{40,64}", sha):
@@ -293,7 +272,8 @@ def list_files(commit: Commit, folder: str = "") -> list[HubFile]:
     try:
         for item in _pages(f"{url}?recursive=true&expand=false"):
             if item.type == "file":
-                files.append(HubFile(item.path, item.size, item.lfs.oid if item.lfs else item.oid))
+                version = fingerprint_of("hub", item.size, item.lfs.oid if item.lfs else item.oid)
+                files.append(HubFile(item.path, FileDigest(item.size, version)))
             if len(files) > MOST_FILES:
                 raise InputError(
                     f"{commit.repository}/{folder} has over {MOST_FILES:,} files. Name a folder of "
@@ -306,11 +286,6 @@ def list_files(commit: Commit, folder: str = "") -> list[HubFile]:
     return sorted(files)
 
 
-def read_small(commit: Commit, path: str) -> bytes:
-    """Read a whole file of a repository."""
-    return _fetch(file_url(commit, path)).content
-
-
 def api_url(repository: str, *parts: str) -> str:
     """Return an address of the API, given what comes behind the name of a repository."""
     return "/".join([f"{endpoint()}/api/datasets/{repository}", *parts])
@@ -320,28 +295,29 @@ def _pages(url: str) -> Iterator[_Item]:
     hub, seen = origin_of(url), set[str]()
     while url and url not in seen:
         seen.add(url)
-        page = _fetch(url)
-        yield from _decode(page, url, list[_Item])
-        url = urllib.parse.urljoin(url, page.following) if page.following else ""
+        content, following = _fetch(url)
+        yield from _decode(content, url, list[_Item])
+        url = urllib.parse.urljoin(url, following) if following else ""
         if url and origin_of(url) != hub:
             raise CorpusError(f"{shown(url)}: the next page of a listing is not on the hub.")
 
 
-def _fetch(url: str) -> _Page:
+def _fetch(url: str) -> tuple[bytes, str]:
+    """Return the content of an answer, and the address of the next page, "" without one."""
     patience = Patience()
     while True:
         try:
             with open_url(url, hub_headers()) as answer:
                 following = NEXT_PAGE.search(answer.headers.get("Link", ""))
                 content = b"".join(whole_body(answer, PAGE_BYTES))
-            return _Page(content, following[1] if following else "")
+            return content, following[1] if following else ""
         except Interrupted as error:
             patience.wait(f"{shown(url)} could not be read: {error}", error, ADVICE)
 
 
-def _decode(page: _Page, url: str, kind: type[Answered]) -> Answered:
+def _decode(content: bytes, url: str, kind: type[Answered]) -> Answered:
     try:
-        return msgspec.json.decode(page.content, type=kind)
+        return msgspec.json.decode(content, type=kind)
     except msgspec.MsgspecError as error:
         raise CorpusError(f"{shown(url)} is no answer of a hub: {error}. {ADVICE}") from None
 
@@ -354,7 +330,7 @@ def _explain(repository: str, revision: str, error: StatusError) -> NoReturn:
         raise error
     url = api_url(repository, "refs")
     try:
-        known = _decode(_fetch(url), url, _References)
+        known = _decode(_fetch(url)[0], url, _References)
     except StatusError as other:
         if other.status in REFUSED:
             raise InputError(_no_access(repository, other)) from None

@@ -17,7 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from assets.raw.places.file_digests import FileStatus, status_of
+from assets.raw.places.file_digests import FileDigest, FileStatus, status_of
 
 LEAVES = "a link that leaves the folder: `follow_links: true` reads it"
 BROKEN = "a broken link"
@@ -31,6 +31,22 @@ SPECIAL = {
 MatchedBy = Literal["named", "glob", "folder"]
 MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})  # others may pass, such as EMFILE
+
+
+class Match(NamedTuple):
+    """A file that an entry of `where` matches; one elsewhere has the digest of its version."""
+
+    name: str
+    matched_by: MatchedBy
+    status: FileStatus
+    digest: FileDigest | None = None
+
+
+def remote_match(
+    name: str, matched_by: MatchedBy, digest: FileDigest, place: str | None = None
+) -> Match:
+    """Return a file of another machine, of which only the version is known."""
+    return Match(name, matched_by, FileStatus(place or name, digest.bytes, 0, 0), digest)
 
 
 class Found(NamedTuple):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, FileDigest, removed
-from assets.raw.places.local_files import MAGIC, MatchedBy
+from assets.raw.places.local_files import MAGIC, Match, MatchedBy, remote_match
 from assets.raw.places.range_files import Fetch
 from assets.raw.readers.input_file import InputFile
 from corpus_loader.places.objects import ObjectInfo, Objects
@@ -26,12 +26,33 @@ from resources.store.scratch import scratch_of
 PARTS = re.compile(r"(?P<bucket>[^/]+//[^/]+)/?(?P<pattern>.*)")
 
 
-class ObjectMatch(NamedTuple):
-    """An object that a pattern matches; `name` is its URL."""
+class UrlPattern(NamedTuple):
+    """A URL of files: its root, as s3://bucket, the folders before the first glob, and the rest."""
 
-    name: str
-    matched_by: MatchedBy
-    digest: FileDigest
+    root: str
+    folders: list[str]
+    globs: list[str]
+
+    @property
+    def start(self) -> str:
+        """The path before the first glob."""
+        return "/".join(self.folders)
+
+
+def url_pattern(url: str) -> UrlPattern:
+    """Split a URL with the rules of local globs; InputError if it is none of files."""
+    parts = PARTS.fullmatch(url)
+    if parts is None or ".." in url.split("/"):
+        example = f"{url.partition(':')[0].lower()}://bucket/folder/*.gz"
+        raise InputError(f"where {shown(url)!r}: no URL of files, as {example}")
+    return UrlPattern(parts["bucket"], *split_segments(parts["pattern"]))
+
+
+def split_segments(pattern: str) -> tuple[list[str], list[str]]:
+    """Return the segments of a path before its first glob, and those from there on."""
+    segments = [part for part in pattern.split("/") if part]
+    fixed = next((i for i, part in enumerate(segments) if MAGIC.search(part)), len(segments))
+    return segments[:fixed], segments[fixed:]
 
 
 @lru_cache
@@ -40,27 +61,24 @@ def bucket_at(url: str) -> Objects:
     return Objects(url)
 
 
-def find_objects(pattern: str, downloads: Path) -> Iterator[ObjectMatch]:
+def find_objects(url: str, downloads: Path) -> Iterator[Match]:
     """Yield the objects that a URL with the rules of local globs matches.
 
     The objects of the store itself are left out: a build must not read its own output.
     """
-    parts = PARTS.fullmatch(pattern)
-    if parts is None or ".." in pattern.split("/"):
-        raise InputError(f"where {shown(pattern)!r}: no URL of objects, as s3://bucket/folder/*.gz")
-    url, segments = parts["bucket"], [part for part in parts["pattern"].split("/") if part]
-    bucket, key = bucket_at(url), "/".join(segments)
-    fixed = next((i for i, part in enumerate(segments) if MAGIC.search(part)), len(segments))
-    if key and fixed == len(segments) and (info := bucket.head(key)) is not None:
-        yield ObjectMatch(f"{url}/{key}", "named", digest_of(info))
+    pattern = url_pattern(url)
+    root, bucket = pattern.root, bucket_at(pattern.root)
+    is_named = pattern.folders and not pattern.globs
+    if is_named and (info := bucket.head(pattern.start)) is not None:
+        yield remote_match(f"{root}/{pattern.start}", "named", digest_of(info))
         return
     store = scratch_of(downloads)
     output = f"{store.remote.url}/" if store else None
-    for listed in bucket.each_object("/".join(segments[:fixed])):
-        name = f"{url}/{listed.key}"
-        matched_by = match(segments[fixed:], listed.key.split("/")[fixed:])
+    for listed in bucket.each_object(pattern.start):
+        name = f"{root}/{listed.key}"
+        matched_by = match(pattern.globs, listed.key.split("/")[len(pattern.folders) :])
         if matched_by and not (output and name.startswith(output)):
-            yield ObjectMatch(name, matched_by, digest_of(listed))
+            yield remote_match(name, matched_by, digest_of(listed))
 
 
 def match(pattern: Sequence[str], parts: Sequence[str]) -> MatchedBy | None:
@@ -84,14 +102,9 @@ def digest_of(info: ObjectInfo) -> FileDigest:
     return FileDigest(info.num_bytes, fingerprint_of("object", info.num_bytes, version))
 
 
-def bucket_of(file: InputFile) -> str:
-    """Return the URL of the bucket of an object."""
-    return "/".join(file.name.split("/")[:3])
-
-
 def fetch_of_object(file: InputFile) -> Fetch:
     """Return the function that fetches ranges of an object, each of the planned version."""
-    url = bucket_of(file)
+    url = "/".join(file.name.split("/")[:3])
     bucket, key = bucket_at(url), file.name.removeprefix(f"{url}/")
 
     def fetch(start: int, stop: int) -> bytes:
@@ -100,15 +113,10 @@ def fetch_of_object(file: InputFile) -> Fetch:
         except FileNotFoundError:
             raise removed(file) from None
         if digest_of(info).digest != file.digest:
-            raise changed_object(file, info)
+            raise ChangedFileError(
+                f"{file.name} has changed {SINCE}: {file.bytes:,} bytes then, {info.num_bytes:,} "
+                f"bytes of ETag {info.etag} now. {AGAIN}"
+            )
         return data
 
     return fetch
-
-
-def changed_object(file: InputFile, now: ObjectInfo) -> ChangedFileError:
-    """Return the error of an object that is not the planned one."""
-    return ChangedFileError(
-        f"{file.name} has changed {SINCE}: {file.bytes:,} bytes then, {now.num_bytes:,} bytes "
-        f"of ETag {now.etag} now. {AGAIN}"
-    )

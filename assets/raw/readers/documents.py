@@ -9,9 +9,8 @@ Price: 100 bytes of memory per record where `id_field` is set.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 
 import numpy as np
 import polars as pl
@@ -55,6 +54,8 @@ QUARANTINE_SCHEMA: dict[str, pl.DataType] = {
     "next_step": pl.String(),
     "raw": pl.Binary(),
 }
+NO_DOCUMENTS = pl.DataFrame(schema=DOCUMENT_SCHEMA)
+NO_QUARANTINE = pl.DataFrame(schema=QUARANTINE_SCHEMA)
 FIELD_FILTER = "field_filter"  # what becomes of a record that a filter skips
 MOST_UNREAD = 5  # names of a part; its container is told from the counts
 MARKED_META = pl.col("meta").str.strip_suffix("}") + ","
@@ -73,13 +74,13 @@ class Chunk:
 
     documents: pl.DataFrame
     quarantine: pl.DataFrame
-    rows_in: int
-    skipped_by_filter: int
+    rows_in: int = 0
+    skipped_by_filter: int = 0
     files: tuple[str, ...] = ()
-    faults: Mapping[str, FileFault] = field(default_factory=dict)
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    containers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    unread: Mapping[str, str] = field(default_factory=dict)
+    faults: dict[str, FileFault] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    containers: dict[str, Counter[str]] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
     num_unread: int = 0
     patched: tuple[str, ...] = ()
 
@@ -137,7 +138,7 @@ class DocumentBuilder:
         self._units[name] = unit
         self._id_start = f"{self._source.name}\0{name}\0".encode()
         self._seen_ids: set[int] = set()
-        self._files.append(name)
+        self._chunk.files += (name,)
         self.num_bytes = 0
 
     def _start(self) -> None:
@@ -146,25 +147,18 @@ class DocumentBuilder:
         self._documents: list[tuple[str | None, ...]] = []
         self._places: list[tuple[str, str, int]] = []  # id, file and row of each
         self._rejected: list[tuple[str, str, int | None, str, str, bytes]] = []
-        self._files: list[str] = []
-        self._faults: dict[str, FileFault] = {}
+        self._chunk = Chunk(NO_DOCUMENTS, NO_QUARANTINE)
         self._is_mixed = False
-        self._skipped = 0
-        self._num_in = self._num_unread = 0
-        self._left_out = Counter[str]()
-        self._patched: list[str] = []
-        self._containers: dict[str, Counter[str]] = {}
-        self._unread: dict[str, str] = {}
         self._pending_bytes = 0
         self._cut_bytes = 0
         self.num_bytes = 0  # since the start of the file, or the last cut
 
     def add(self, record: InputRecord) -> None:
         """Add one record to the documents, the quarantine or the number of skipped records."""
-        self._num_in += 1
+        self._chunk.rows_in += 1
         outcome = self._sort(record)
         if self._is_container:
-            self._containers.setdefault(self._file, Counter())[outcome] += 1
+            self._chunk.containers.setdefault(self._file, Counter())[outcome] += 1
 
     def _sort(self, record: InputRecord) -> str:
         """Add a record where it belongs, and return what has become of it."""
@@ -175,7 +169,7 @@ class DocumentBuilder:
         if self._source.field_filter and not matches_filter(
             record.fields, self._source.field_filter
         ):
-            self._skipped += 1
+            self._chunk.skipped_by_filter += 1
             return FIELD_FILTER
         fields, wanted = record.fields, self._source.read_columns
         if wanted:
@@ -198,12 +192,12 @@ class DocumentBuilder:
         return "documents"
 
     def _leave_out(self, record: InputRecord) -> str:
-        self._left_out[record.left_out] += 1
+        self._chunk.left_out[record.left_out] += 1
         if record.raw is not None:
-            self._num_unread += 1
-            if len(self._unread) < MOST_UNREAD:
+            self._chunk.num_unread += 1
+            if len(self._chunk.unread) < MOST_UNREAD:
                 name = record.raw[:RAW_LIMIT_BYTES].decode("utf-8", "backslashreplace")
-                self._unread[f"{self._file}: {name}"] = record.left_out
+                self._chunk.unread[f"{self._file}: {name}"] = record.left_out
         return record.left_out
 
     def add_plain(
@@ -219,7 +213,7 @@ class DocumentBuilder:
         returns where the id of one was seen before. All are in the order of the file.
         """
         self._flush()
-        self._num_in += len(documents)
+        self._chunk.rows_in += len(documents)
         if self._source.id_field:
             is_kept = self._add_in_order(documents, others, record_of)
             if not is_kept.all():  # to filter waits for Polars' threads
@@ -281,7 +275,7 @@ class DocumentBuilder:
         shown = bytes(raw[:RAW_LIMIT_BYTES])
         self._rejected.append((self._file, position, line, reason, step, shown))
         if isinstance(error, FileFault):
-            self._faults[self._file] = error
+            self._chunk.faults[self._file] = error
         self.num_bytes += min(len(raw), RAW_LIMIT_BYTES)
         return "quarantine"
 
@@ -290,7 +284,7 @@ class DocumentBuilder:
         if not self._patches:
             return None
         patch = self._patches.pop((self._file, record.row, shown_digest(raw)), None)
-        self._patched += [patch.name] if patch else []
+        self._chunk.patched += (patch.name,) if patch else ()
         return patch
 
     def _follow_moved(self) -> bool:
@@ -307,15 +301,15 @@ class DocumentBuilder:
             file, position, _, error, _, shown = each
             found = waiting.get((file, shown_digest(shown)))
             row = position_row(position)
-            if not found or row is None or self._faults.get(file) == error:
+            if not found or row is None or self._chunk.faults.get(file) == error:
                 self._rejected.append(each)
                 continue
             patch = self._patches.pop(found.popleft().key)
-            self._patched.append(patch.name)
+            self._chunk.patched += (patch.name,)
             self._file, self._id_start = file, f"{self._source.name}\0{file}\0".encode()
             self._unit = self._units[file]
             outcome = self._sort(parse_record(row, patch.record.encode()))
-            if outcomes := self._containers.get(file):
+            if outcomes := self._chunk.containers.get(file):
                 outcomes["quarantine"] -= 1
                 outcomes[outcome] += 1
             self._is_mixed = True
@@ -325,7 +319,7 @@ class DocumentBuilder:
     def cut(self) -> Iterator[Chunk]:
         """Yield a chunk of the records so far if they are enough, within a file."""
         yield from self.end_file()
-        self._files = self._files or [self._file]
+        self._chunk.files = self._chunk.files or (self._file,)
 
     def end_file(self) -> Iterator[Chunk]:
         """Yield a chunk of the records so far if they are enough, behind a file."""
@@ -336,7 +330,7 @@ class DocumentBuilder:
 
     def has_files(self) -> bool:
         """Return whether files were added since the last chunk."""
-        return bool(self._files)
+        return bool(self._chunk.files)
 
     def is_full(self) -> bool:
         """Return whether there are as many documents as are wanted."""
@@ -357,21 +351,12 @@ class DocumentBuilder:
         if self._is_mixed:
             origin = pl.col("origin").struct
             documents = documents.sort(origin.field("file"), origin.field("row"))
-        documents = documents.rechunk()
         self._num_taken += len(documents)
-        chunk = Chunk(
-            documents=documents,
-            quarantine=self._quarantine_frame(),
-            rows_in=self._num_in,
-            skipped_by_filter=self._skipped,
-            files=tuple(self._files),
-            faults=self._faults,
-            left_out=self._left_out,
-            containers=self._containers,
-            unread=self._unread,
-            num_unread=self._num_unread,
-            patched=(*self._patched,),
-        )
+        chunk = self._chunk
+        chunk.documents = documents.rechunk()
+        if self._rejected:
+            rows = [(self._source.name, *rejected) for rejected in self._rejected]
+            chunk.quarantine = pl.DataFrame(rows, schema=QUARANTINE_SCHEMA, orient="row")
         self._start()
         return chunk
 
@@ -413,18 +398,6 @@ class DocumentBuilder:
             "origin": pl.DataFrame([files, frame["row"]]).to_struct("origin"),
         }
         return pl.DataFrame([made[key] if key in made else frame[key] for key in DOCUMENT_SCHEMA])
-
-    def _quarantine_frame(self) -> pl.DataFrame:
-        if not self._rejected:
-            return no_quarantine()
-        rows = [(self._source.name, *rejected) for rejected in self._rejected]
-        return pl.DataFrame(rows, schema=QUARANTINE_SCHEMA, orient="row")
-
-
-@cache
-def no_quarantine() -> pl.DataFrame:
-    """Return an empty table of quarantine."""
-    return pl.DataFrame(schema=QUARANTINE_SCHEMA)
 
 
 def mark_damaged(documents: pl.DataFrame, files: Collection[str]) -> pl.DataFrame:

@@ -55,13 +55,16 @@ def foreign_content(
     That is other bytes than UTF-8 text, a pointer to a file, or a page in place of one; else "".
     `own` is the compression that the bytes should have.
     """
-    if pointer := _pointer(head):
-        return pointer
+    if len(head) <= POINTER_BYTES:
+        for pattern, said in POINTERS:
+            if pattern.match(head):
+                return said
     if page := _saved_page(head, file_format):
         return page
     for magic, name, compression in MAGIC:
         if compression != own and magic.match(head):
-            return f"this is {name}: add .{compression} to the file's name{_in_place_of(own)}"
+            instead = f" in place of .{own}" if own else ""
+            return f"this is {name}: add .{compression} to the file's name{instead}"
     if encoding := _wide_encoding(head):
         return f"this is {encoding}: convert it with iconv -f {encoding} -t UTF-8"
     return ""
@@ -70,12 +73,6 @@ def foreign_content(
 def packed_as(head: bytes) -> Compression | None:
     """Return the compression that the first bytes of a file tell."""
     return next((packed for magic, _, packed in MAGIC if magic.match(head)), None)
-
-
-def _pointer(head: bytes) -> str:
-    if len(head) > POINTER_BYTES:
-        return ""
-    return next((said for pattern, said in POINTERS if pattern.match(head)), "")
 
 
 def _saved_page(head: bytes, file_format: str | None) -> str:
@@ -117,10 +114,6 @@ def zstd_window(head: bytes) -> int:
     exponent, mantissa = head[5] >> 3, head[5] & 7
     base = 1 << (10 + exponent)
     return base + base // 8 * mantissa
-
-
-def _in_place_of(own: Compression | None) -> str:
-    return f" in place of .{own}" if own else ""
 
 
 def _wide_encoding(head: bytes) -> str:

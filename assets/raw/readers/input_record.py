@@ -136,13 +136,10 @@ def matches_filter(fields: Mapping[str, object], wanted: Mapping[str, tuple[Scal
     Types count: true is not 1, and "1" is not 1.
     """
     return all(
-        any(_is_same(look_up(fields, path), value) for value in allowed)
+        any(value == each and isinstance(value, bool) == isinstance(each, bool) for each in allowed)
         for path, allowed in wanted.items()
+        for value in [look_up(fields, path)]
     )
-
-
-def _is_same(value: object, allowed: Scalar) -> bool:
-    return isinstance(value, bool) == isinstance(allowed, bool) and value == allowed
 
 
 def look_up(fields: Mapping[str, object], path: str, default: object = None) -> object:

@@ -229,7 +229,9 @@ def next_message(stream: BlockStream) -> Message | None:
     body = stream.take(size)
     if len(body) < size:
         raise BrokenStream(stream.broken or arrow_fault("ends within a message (truncated)"))
-    claimed = sum(_claimed_bytes(body, *buffer) for buffer in buffers)
+    # A compressed buffer begins with the size that it claims; -1: it is not compressed.
+    sizes = (body[start : start + 8] for start, length in buffers if length)
+    claimed = sum(max(int.from_bytes(each, "little", signed=True), 0) for each in sizes)
     if claimed > BOMB_BYTES and claimed > BOMB_RATIO * size:
         bomb = f"decompression bomb: {size:,} bytes of Arrow claim to become {claimed:,}"
         raise BrokenStream(FileFault(bomb))
@@ -239,12 +241,6 @@ def next_message(stream: BlockStream) -> Message | None:
 def arrow_fault(text: str) -> FileFault:
     """Return the error that ends the reading of Arrow data."""
     return FileFault(f"Arrow stream {text}")
-
-
-def _claimed_bytes(body: bytes, offset: int, length: int) -> int:
-    """Return the size that a compressed buffer claims; -1 says that it is not compressed."""
-    claimed = int.from_bytes(body[offset : offset + 8], "little", signed=True) if length else 0
-    return max(claimed, 0)
 
 
 class Table:

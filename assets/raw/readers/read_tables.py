@@ -210,7 +210,9 @@ def read_parquet(
         raise_unless_of_content(error, file.bytes)
         reason = foreign_content(file_head(file), None, file.format) or error
         error_text = FileFault(f"Parquet file cannot be opened: {reason}")
-        yield InputRecord(0, None, _tail(file), error_text)
+        with open_input(file) as stream:
+            stream.seek(max(file.bytes - 64, 0))
+            yield InputRecord(0, None, stream.read(), error_text)
         return
     first, last = groups or (0, table.num_row_groups)
     if not has_field(table.schema_arrow.names, source.text_field):
@@ -256,12 +258,6 @@ def _parquet_bytes(file: InputFile) -> pa.NativeFile:
                 "unpack it (Parquet compresses inside)"
             )
     return pa.BufferReader(bytes(data))
-
-
-def _tail(file: InputFile) -> bytes:
-    with open_input(file) as stream:
-        stream.seek(max(file.bytes - 64, 0))
-        return stream.read()
 
 
 def _read_row_group(

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from assets.raw.places.patch_files import Patch, add_patches, read_patches, shown_digest
 from assets.raw.raw_records import RAW
-from assets.raw.readers.documents import no_quarantine
+from assets.raw.readers.documents import NO_QUARANTINE
 from assets.raw.readers.input_record import position_row
 from assets.raw.taken_down_files import wanted_by, without_record
 from pipeline_defs.commands.terminal import (
@@ -69,7 +69,7 @@ def read_quarantine(corpus: Corpus, source: str, file: str | None = None) -> pl.
         for part in manifest.parts
         if (found := part.file("quarantine"))
     ]
-    every = pl.concat([no_quarantine(), *tables])
+    every = pl.concat([NO_QUARANTINE, *tables])
     if file is None or every.is_empty():
         return every
     check_name("file", file, every["file"].unique().to_list())
