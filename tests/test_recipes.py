@@ -40,6 +40,26 @@ for named in ("auto", "srt"):
     assert [chunk.quarantine.height for chunk in chunks] == [0, 0, 1], chunks
 """
 
+PRINT_SIZES = """
+import os
+from pathlib import Path
+from pipeline_defs.commands.main import main
+from resources.store.records import FileRecord, Manifest, PartRecord, Stats
+from resources.store.store import Store
+
+config = {"store": "store", "sources": [{"name": "web", "where": "in/*"}]}
+config["phases"] = [{"name": "main", "weights": {"web": 1.0}}]
+Path("pipeline.yaml").write_text(str(config))
+os.environ["TOKENMILL_CONFIG"] = "pipeline.yaml"
+assert main(["sizes"]) == 1
+folder = Store(Path("store")).partition("raw", "web")
+file = FileRecord("documents", "web.parquet", 3, 1234, "0" * 64, "")
+part = PartRecord("p", "f" * 32, (file,), Stats())
+with folder.writing(1):
+    folder.commit(Manifest("raw", "web", "f" * 32, "1", {}, (part,), Stats()))
+assert main(["sizes"]) == main(["sizes", "--json"]) == main(["sizes", "--help"]) == 0
+"""
+
 
 def follow(recipe: str, folder: Path) -> list[str]:
     """Copy the product to a folder, make the changes of a recipe, and return the changed files."""
@@ -69,12 +89,19 @@ def changed(text: str, diff: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "script"), [("A reader", f"SUBTITLES = {SUBTITLES!r}\n{READ_SUBTITLES}")]
+    ("recipe", "script", "said"),
+    [
+        ("A reader", f"SUBTITLES = {SUBTITLES!r}\n{READ_SUBTITLES}", ""),
+        ("A verb", PRINT_SIZES, r"raw +1,234 *\n.*\"raw\": 1234.*Print the bytes of each stage"),
+    ],
 )
-def test_a_recipe_of_contributing_works(tmp_path: Path, recipe: str, script: str) -> None:
+def test_a_recipe_of_contributing_works(
+    tmp_path: Path, recipe: str, script: str, said: str
+) -> None:
     files = follow(recipe, tmp_path)
     assert 0 < len(files) <= MOST_FILES
 
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    assert re.search(said, done.stdout, re.DOTALL), done.stdout

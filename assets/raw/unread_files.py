@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from assets.raw.places.patch_files import Patch
 from assets.raw.raw_records import Gap, RawNumbers, RawProvenance
+from assets.raw.readers.archive_names import NESTED_ARCHIVE
 from resources.store.records import Manifest
 
 NUM_NAMED = 20  # files that a manifest or a message names
@@ -38,16 +39,20 @@ def unread_lines(manifest: Manifest[RawProvenance, RawNumbers]) -> list[str]:
 
 
 def unread_members(manifest: Manifest[RawProvenance, RawNumbers]) -> list[str]:
-    """Say in a line which members of archives are not read, if there are any."""
+    """Say in a line which members of archives and records of WARC files are left out, if any."""
     number = manifest.stats.numbers.num_unread_members
     if not number:
         return []
     of_parts = [part.stats.numbers.unread_members or {} for part in manifest.parts]
-    reasons = [f"{name} ({reason})" for each in of_parts for name, reason in each.items()]
-    return [
-        f"{manifest.partition}: {number:,} members of archives are not read: "
-        f"{named(reasons, number)}. Unpack the archives and convert these, or leave them out."
-    ]
+    found = {name: reason for each in of_parts for name, reason in each.items()}
+    listed = named([f"{name} ({reason})" for name, reason in found.items()], number)
+    if any(reason.endswith("_member") or reason == NESTED_ARCHIVE for reason in found.values()):
+        what = "members of archives are not read"
+        advice = "Unpack the archives and convert these, or leave them out."
+    else:
+        what = "records of WARC files are left out"
+        advice = "They hold no page that was served as text, and no step is needed."
+    return [f"{manifest.partition}: {number:,} {what}: {listed}. {advice}"]
 
 
 def unused_patches(

@@ -1,5 +1,6 @@
 """`corpus` itself: help, version, hints, completion and exit codes."""
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -10,6 +11,7 @@ import pytest
 from pipeline_defs.commands.main import MOVED, VERBS, Noun, main
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/commands.md"
 ALL_VERBS = sorted(verb for verbs in VERBS.values() for verb in verbs)
 NOUNS = {name: verb for of in VERBS.values() for name, verb in of.items() if isinstance(verb, Noun)}
 NESTED_VERBS = [(noun, verb) for noun, verbs in NOUNS.items() for verb in verbs.verbs]
@@ -47,6 +49,13 @@ def test_a_verb_as_it_was_works_and_tells_its_new_form(
     printed = capsys.readouterr()
     assert printed.out.startswith(f"Usage: corpus {new}")
     assert printed.err.startswith(f"`corpus {old}` is now: corpus {new}")
+
+
+def test_the_page_of_commands_has_every_verb() -> None:
+    rows = re.findall(r"^\|[^|]*\| `corpus ([a-z]+)` \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
+    assert sorted(verb for verb, _ in rows) == ALL_VERBS
+    for noun, verb in NESTED_VERBS:
+        assert f"`{verb}`" in dict(rows)[noun]
 
 
 def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ import gzip
 import json
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -17,6 +18,7 @@ from input_files import jsonl, zst
 from assets.raw.asset import STAGE as RAW
 from assets.raw.asset import warn_of_unread
 from assets.raw.places.patch_files import Patch, add_patches, shown_digest
+from assets.raw.unread_files import unread_members
 from pipeline_defs.commands.main import main
 
 SENTENCE = "9 of 10 files that `where` matches are not read: input/mixed/f0.pdf (no reader for its"
@@ -109,6 +111,18 @@ def test_members_that_no_reader_takes_are_named_and_counted_by_archive(tmp_path:
     assert "b.pdf (other_member) and 4 more. Unpack the archives" in line
     counts = [part.stats.numbers.containers for part in manifest.parts]
     assert {"input/notes/z.zip": {"documents": 1, "other_member": 10}} in counts
+
+
+def test_records_of_warc_files_are_not_called_members_of_archives() -> None:
+    unread = {"a.warc: ": "request_record", "b.warc: ": "http_status"}
+    part = SimpleNamespace(stats=SimpleNamespace(numbers=SimpleNamespace(unread_members=unread)))
+    of_all = SimpleNamespace(numbers=SimpleNamespace(num_unread_members=57))
+    manifest: Any = SimpleNamespace(partition="web", parts=[part], stats=of_all)
+
+    [line] = unread_members(manifest)
+
+    assert line.startswith("web: 57 records of WARC files are left out: ")
+    assert "(http_status) and 55 more. They hold no page" in line and "Unpack" not in line
 
 
 def test_summary_says_what_is_not_read(
