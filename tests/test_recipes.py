@@ -39,6 +39,20 @@ for named in ("auto", "srt"):
     assert texts[:2] == ["Bees fly.\\nSo."] * 2, texts
     assert [chunk.quarantine.height for chunk in chunks] == [0, 0, 1], chunks
 """
+WRITE_TEXT_IDS = f"""
+import sys
+sys.path.append({str(ROOT / "tests")!r})
+from pathlib import Path
+from bucketed_corpus import build, planned, sequences
+
+folder = Path("corpus")
+folder.mkdir()
+build(*planned(folder, [sequences(1, 3)], formats=["text_ids"]))
+[written] = folder.rglob("text_ids-*")
+assert sorted(path.name for path in written.iterdir()) == ["manifest.json", "shard-00000.txt"]
+lines = (written / "shard-00000.txt").read_text().splitlines()
+assert sorted(lines) == [" ".join([str(number)] * 8) for number in (1, 2, 3)], lines
+"""
 
 PRINT_SIZES = """
 import os
@@ -93,6 +107,7 @@ def changed(text: str, diff: str) -> str:
     [
         ("A reader", f"SUBTITLES = {SUBTITLES!r}\n{READ_SUBTITLES}", ""),
         ("A verb", PRINT_SIZES, r"raw +1,234 *\n.*\"raw\": 1234.*Print the bytes of each stage"),
+        ("A shard format", WRITE_TEXT_IDS, ""),
     ],
 )
 def test_a_recipe_of_contributing_works(

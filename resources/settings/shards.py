@@ -8,7 +8,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from resources.settings.plug_ins import check_plug_in
 
-FORMAT_NAMES = ("parquet", "megatron", "mds", "webdataset", "litdata", "datatrove", "npy", "arrow")
+FORMAT_NAMES = (
+    *("parquet", "megatron", "mds", "webdataset"),
+    *("litdata", "datatrove", "npy", "arrow"),
+)
 MASK_FORMATS = ("parquet", "megatron")  # hold loss masks
 FormatName = Annotated[
     str, AfterValidator(lambda name: check_plug_in("formats", name, FORMAT_NAMES))

@@ -4,8 +4,9 @@
     all shards of a source --index--> index files of the reader
 
 A row is one item, sequence or "document" of the format, padding included. A format is a module here
-with a `ShardFormat`, listed in FORMATS, and its name in `FORMAT_NAMES`; or one of another package,
-an entry point of `tokenmill.formats`. All bytes depend on the rows alone, not on clock or machine.
+with a `ShardFormat`, listed in WRITERS, and its name in `FORMAT_NAMES` (CONTRIBUTING.md has the
+recipe); or one of another package, an entry point of `tokenmill.formats`. All bytes depend on the
+rows alone, not on clock or machine.
 """
 
 from __future__ import annotations
@@ -21,9 +22,8 @@ from assets.sharded.formats.parquet import PARQUET
 from assets.sharded.formats.webdataset import WEBDATASET
 from resources.settings.plug_ins import load_plug_in, with_identity
 
-FORMATS: dict[str, ShardFormat] = {
-    each.name: each for each in (PARQUET, MEGATRON, MDS, WEBDATASET, LITDATA, DATATROVE, NPY, ARROW)
-}
+WRITERS = (PARQUET, MEGATRON, MDS, WEBDATASET, LITDATA, DATATROVE, NPY, ARROW)
+FORMATS: dict[str, ShardFormat] = {each.name: each for each in WRITERS}
 
 
 def shard_format(name: str) -> ShardFormat:
