@@ -77,7 +77,7 @@ def permute_each(indices: UInt64s, group: Integers, sizes: Integers, keys: UInt6
     inside = np.flatnonzero(is_small)  # and `take`: masks of random flags are three times as slow
     if inside.size:
         small = np.flatnonzero(sizes <= EXPLICIT_BELOW)
-        tables = [cached_permutation(int(sizes[number]), int(keys[number])) for number in small]
+        tables = [explicit_permutation(int(sizes[number]), int(keys[number])) for number in small]
         first = np.zeros(sizes.size, np.uint64)
         first[small] = np.cumsum(np.array([0, *map(len, tables[:-1])], np.uint64))
         places = first.take(group.take(inside)) + indices.take(inside)
@@ -97,13 +97,8 @@ def permute_each(indices: UInt64s, group: Integers, sizes: Integers, keys: UInt6
 
 
 @lru_cache(maxsize=1024)  # at most 32 MB: an epoch of a small source is asked for block after block
-def cached_permutation(size: int, key: int) -> UInt64s:
-    """`explicit_permutation`, kept for the next call; not to be changed."""
-    return explicit_permutation(size, key)
-
-
 def explicit_permutation(size: int, key: int) -> UInt64s:
-    """A whole permutation as an array: the ranks of keyed hashes."""
+    """A whole permutation as an array, not to be changed: the ranks of keyed hashes."""
     hashes = mix64(np.arange(size, dtype=np.uint64) * np.uint64(GOLDEN_GAMMA) + np.uint64(key))
     return np.argsort(hashes).astype(np.uint64)  # all differ: any way of sorting does the same
 

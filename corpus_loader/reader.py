@@ -144,7 +144,9 @@ class Reader:
         if self.with_documents:
             documents = self.documents(lookup, rows.spans, length)
         if self.shards.has_masks:
-            loss_mask = join_masks(rows.masks, length)
+            loss_mask = np.zeros((len(rows.masks), length), np.bool_)
+            for row, mask in zip(loss_mask, rows.masks, strict=True):
+                row[: mask.size] = mask
             if documents is not None:
                 documents.loss_mask[...] &= loss_mask
         return Batch(
@@ -183,7 +185,7 @@ class Reader:
         rows = Rows([], [], [])
         for start in range(0, len(lookup.shards), most):
             group = self.views(lookup.slice(start, start + most))
-            rows.tokens.extend(copied(row) for row in group.tokens)
+            rows.tokens.extend(np.array(row).data for row in group.tokens)
             rows.spans.extend(documents.copy() for documents in group.spans)
             rows.masks.extend(group.masks)
             del group  # or its shards would stay open with those of the next
@@ -221,16 +223,3 @@ class Reader:
             worst = lookup.shards[sizes.index(max(sizes))]
             name = f"{self.shards.shards[worst].path}.spans"
             raise CorpusError(f"{name} is damaged ({error}). {repair(name)}") from error
-
-
-def join_masks(masks: list[npt.NDArray[np.bool_]], length: int) -> npt.NDArray[np.bool_]:
-    """Stack the masks of rows of up to `length` tokens, False behind the shorter."""
-    joined = np.zeros((len(masks), length), np.bool_)
-    for row, mask in zip(joined, masks, strict=True):
-        row[: mask.size] = mask
-    return joined
-
-
-def copied(row: memoryview) -> memoryview:
-    """Copy tokens into memory of their own."""
-    return np.array(row).data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -216,16 +216,9 @@ def removed_rows(files: Files, source: MixtureSource) -> list[npt.NDArray[np.uin
 def map_file(
     files: Files, held: ExitStack, relative: str, file: FlatFile | RemovedFile
 ) -> MappedFile:
-    """Map a file of the store, checked."""
-    try:
-        return map_once(files, held, relative, file)
-    except FileNotFoundError:  # another process found it damaged, and removed it
-        return map_once(files, held, relative, file)
-
-
-def map_once(
-    files: Files, held: ExitStack, relative: str, file: FlatFile | RemovedFile
-) -> MappedFile:
-    """Map a file; FileNotFoundError if it is removed from the cache at this moment."""
-    path = files.local_path(relative, file.bytes, file.sha256)
-    return MappedFile(held.enter_context(path), file.bytes)
+    """Map a file of the store, checked; a second time if another process found it damaged then."""
+    for _ in range(2):
+        path = files.local_path(relative, file.bytes, file.sha256)
+        with suppress(FileNotFoundError):  # removed from the cache at this moment
+            return MappedFile(held.enter_context(path), file.bytes)
+    raise CorpusError(f"{relative} is removed from the cache as often as it is there. Start again.")

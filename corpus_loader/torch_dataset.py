@@ -137,15 +137,6 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
                 "dataset.state_at(batch['cursor'])."
             )
 
-    def tell_workers(self) -> None:
-        """Write where the next iteration starts, for workers that are there already.
-
-        A worker reads it at the first batch of an iteration. One that is late, and still in the
-        iteration before, may read it too early: torch drops what it gives for that iteration.
-        """
-        place = [self.loader.cursor, int(self.loader.is_done)]
-        self.start_of_iteration.copy_(torch.tensor(place))
-
     def free_position(self) -> None:
         """Let an iteration begin: the main process has moved.
 
@@ -181,7 +172,8 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
 
     def look_for_accelerate(self, epoch: int) -> None:
         """Find out whether Accelerate iterates, which calls `set_epoch` first, and in which way."""
-        prepared = active_loader_of_accelerate()
+        module = sys.modules.get("accelerate.state")
+        prepared: Any = None if module is None else module.GradientState().active_dataloader
         dataset = None if prepared is None else prepared.dataset
         if dataset is not self and getattr(dataset, "dataset", None) is not self:
             return
@@ -280,12 +272,15 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
 
     def of_workers(self) -> Iterator[Tensors]:
         """Return the batches from where the loader is, as torch's DataLoader gives them."""
-        self.dataset.tell_workers()
-        self.dataset.is_counted = True  # as the workers that start now are told
+        dataset, loader = self.dataset, self.dataset.loader
+        # For workers that stay, which read it at the first batch of an iteration. One that is late,
+        # and still in the iteration before, may read it too early: torch drops what it gives.
+        dataset.start_of_iteration.copy_(torch.tensor([loader.cursor, int(loader.is_done)]))
+        dataset.is_counted = True  # as the workers that start now are told
         try:
             batches: Iterator[Tensors] = super().__iter__()
         finally:
-            self.dataset.is_counted = False
+            dataset.is_counted = False
         return batches
 
     def stats(self) -> LoaderStats:
@@ -338,12 +333,6 @@ def is_worker_that_stays() -> bool:
     while frame.f_back is not None and frame.f_code.co_name != "_worker_loop":
         frame = frame.f_back
     return bool(frame.f_locals.get("persistent_workers", False))
-
-
-def active_loader_of_accelerate() -> Any:
-    """Return the loader that Accelerate is iterating; None without it."""
-    module = sys.modules.get("accelerate.state")
-    return None if module is None else module.GradientState().active_dataloader
 
 
 def is_dispatcher(prepared: Any) -> bool:

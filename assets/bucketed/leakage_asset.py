@@ -123,11 +123,6 @@ def sketch_part(task: Task[SketchInputs]) -> list[PartRecord]:
     return [writer.publish(Stats(count, count, text_bytes=text_bytes, numbers=numbers))]
 
 
-def plan_sketches(_: Corpus, tasks: list[Task[Any]], __: Earlier) -> list[Task[SketchInputs]]:
-    """Plan the first pass: one task per part."""
-    return tasks[:-1]
-
-
 def plan_result(_: Corpus, tasks: list[Task[Any]], earlier: Earlier) -> list[Task[LeakageInputs]]:
     """Plan the second pass: one task, which is published already if nothing is new."""
     sketches = list_files(earlier[0], SKETCHES) if earlier[0] else None
@@ -202,6 +197,8 @@ STAGE = Stage(
     work=sketch_part,
     is_used=lambda settings: settings.holds_out,
     main_table=MainTable(SHARES, LEAKAGE_COLUMNS),
-    run=in_passes(Pass(sketch_part, plan_sketches), Pass(publish_shares, plan_result)),
+    run=in_passes(
+        Pass(sketch_part, lambda _, tasks, __: tasks[:-1]), Pass(publish_shares, plan_result)
+    ),
     describe=describe_leakage,
 )

@@ -35,7 +35,11 @@ def sequence_ids(sequences: pl.DataFrame, layout: BucketLayout | None = None) ->
     firsts, lasts = span_ends[:-1].tolist(), span_ends[1:].tolist()
     seeds = [hash_spans(span_bytes[first:last]) for first, last in zip(firsts, lasts, strict=True)]
     if "loss_mask" in sequences.columns:
-        seeds = with_masks(seeds, sequences["loss_mask"])
+        masks = sequences["loss_mask"].explode(empty_as_null=False).to_numpy()
+        flags, ends = masks.astype(np.uint8).data, sequences["loss_mask"].list.len()
+        stops = ends.cast(pl.Int64).cum_sum().to_list()
+        rows = zip([0, *stops[:-1]], stops, seeds, strict=True)
+        seeds = [hash_spans(flags[start:stop], seed) for start, stop, seed in rows]
     digests = b"".join(
         [
             hash_tokens(token_bytes[start:stop], seed)
@@ -48,14 +52,6 @@ def sequence_ids(sequences: pl.DataFrame, layout: BucketLayout | None = None) ->
         group = sequences["bucket"].to_numpy() // len(bucket_names(layout.config))
         ids = np.stack([ids[:, 0] ^ np.array(keys, np.uint64)[group], ids[:, 1]], axis=1)
     return told_apart(ids)
-
-
-def with_masks(seeds: list[int], masks: pl.Series) -> list[int]:
-    """Hash the loss mask of every row, a byte a token, under its seed."""
-    values = masks.explode(empty_as_null=False).to_numpy().astype(np.uint8).data
-    stops = masks.list.len().cast(pl.Int64).cum_sum().to_list()
-    rows = zip([0, *stops[:-1]], stops, seeds, strict=True)
-    return [xxhash.xxh3_64_intdigest(values[start:stop], seed) for start, stop, seed in rows]
 
 
 def span_records(spans: pl.Series) -> tuple[memoryview, NDArray[np.int64]]:

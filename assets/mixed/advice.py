@@ -147,17 +147,12 @@ def asked_for(config: PhaseConfig, budgets: Sequence[Budget]) -> str:
         f"{unit.epochs:,.1f} epochs, over its cap of {unit.cap:g}"
         for budget in budgets
         if budget.planned > budget.most
-        for unit in beyond_cap(budget)
+        for unit in [unit for unit in budget.units if unit.planned > unit.most]
+        or [max(budget.units, key=lambda unit: unit.epochs)]  # less than a token beyond the cap
     )
     if most >= total or config.budgets is not None:
         return asked
     return f"{asked}. All its sources have {most:,} tokens within their caps, of {total:,}"
-
-
-def beyond_cap(budget: Budget) -> list[Budget]:
-    """Return what is drawn more often than its cap allows; of classes at least the first."""
-    beyond = [unit for unit in budget.units if unit.planned > unit.most]
-    return beyond or [max(budget.units, key=lambda unit: unit.epochs)]  # less than a token beyond
 
 
 def numbers(named: Mapping[str, float]) -> str:

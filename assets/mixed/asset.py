@@ -25,7 +25,7 @@ from assets.mixed.phase_shard_files import (
     write_shard,
 )
 from assets.mixed.report import phase_markdown
-from corpus_loader.mixture import MIXTURE_FILE, Mixture, mixture_json
+from corpus_loader.mixture import MIXTURE_FILE, mixture_json
 from resources.corpus import Corpus
 from resources.passes import Earlier, Pass, in_passes
 from resources.stage import Conclusion, MainTable, Metadata, Stage
@@ -90,17 +90,13 @@ def mix_phase(task: Task[PhaseInputs]) -> list[PartRecord]:
     mixture = mixture_of(task.root, task.payload)
     writer = task.writer()
     writer.write_text(MIXTURE_FILE, "json", to_json(mixture_json(mixture)).decode())
-    return [writer.publish(mix_stats(mixture, is_written=task.payload.is_written))]
-
-
-def mix_stats(mixture: Mixture, *, is_written: bool) -> Stats[MixNumbers]:
-    """Count the rows and tokens of a phase; the shards of one that is written count them too."""
-    numbers = mix_numbers(mixture)
-    if is_written:
-        return Stats(numbers=numbers)
+    if task.payload.is_written:  # its shards count the rows and tokens
+        return [writer.publish(Stats(numbers=mix_numbers(mixture)))]
     num_samples, num_tokens = mixture.epoch_samples, mixture.tokens
     num_bytes = num_tokens * np.dtype(mixture.token_dtype).itemsize
-    return Stats(num_samples, num_samples, tokens=num_tokens, bytes=num_bytes, numbers=numbers)
+    numbers = mix_numbers(mixture)
+    stats = Stats(num_samples, num_samples, tokens=num_tokens, bytes=num_bytes, numbers=numbers)
+    return [writer.publish(stats)]
 
 
 def describe_mix(corpus: Corpus, manifest: MixedManifest) -> Metadata:

@@ -104,7 +104,8 @@ def as_it_was(
     """
     found = next((each for each in mixture.sources if each.name == source.name), None)
     if found is None:
-        of_source = [name for each in mixture.sources if is_same_source(name := each.name, source)]
+        name = source.name.partition("/")[0]
+        of_source = [s.name for s in mixture.sources if s.name.partition("/")[0] == name]
         if of_source:
             raise MixError(
                 f"phase {config.name!r} draws {source.name!r}, where phase {mixture.phase!r} drew "
@@ -126,11 +127,6 @@ def as_it_was(
     listed = None if found.removed is None else list_of(root, found.removed)
     shards = (drawn_before(there[then.path], then, listed) for then in found.shards)
     return replace(source, shards=tuple(shards))
-
-
-def is_same_source(name: str, source: PhaseSource) -> bool:
-    """Return whether what is drawn under a name is of the source, or of a class of it."""
-    return name.partition("/")[0] == source.name.partition("/")[0]
 
 
 def list_of(root: Path, removed: RemovedFile) -> FileRecord:

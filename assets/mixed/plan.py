@@ -95,7 +95,10 @@ def plan_phase(
     empty = [source for source, tokens in sizes.items() if tokens == 0]
     filled = {source: tokens for source, tokens in available.items() if sizes[source]}
     if isinstance(config, ValidationPhase):
-        return plan_validation(config, filled, empty)
+        if not filled:
+            return PhasePlan(config.name, (), warnings=(NOTHING_HELD,))
+        notes = tuple(f"no document of {source!r} is held out" for source in empty)
+        return PhasePlan(config.name, budgets_of(config, filled), notes=notes)
     is_named = config.weighting is None or config.sources is not None
     if (empty and (is_named or not filled)) or config.one_epoch_of in empty:
         return PhasePlan(config.name, (), faults=(empty_fault(config, empty),))
@@ -111,26 +114,12 @@ def plan_phase(
         proposals = proposals_of(config, budgets, seen, classes)
         return replace(plan, faults=(cap_fault(config, budgets, proposals),), feasible=proposals)
     if len(none_drawn(budgets, seen)) == len(drawable(budgets)):
-        return replace(plan, faults=(no_sample_fault(plan),))
+        fault = (
+            f"phase {plan.phase!r} draws no sample: {plan.tokens:,} tokens are less than half of "
+            "the first of any source. Ask for more tokens."
+        )
+        return replace(plan, faults=(fault,))
     return plan
-
-
-def plan_validation(
-    config: PhaseConfig, held: Mapping[str, int], empty: Sequence[str]
-) -> PhasePlan:
-    """Plan one epoch of what is held out of each source."""
-    if not held:
-        return PhasePlan(config.name, (), warnings=(NOTHING_HELD,))
-    notes = tuple(f"no document of {source!r} is held out" for source in empty)
-    return PhasePlan(config.name, budgets_of(config, held), notes=notes)
-
-
-def no_sample_fault(plan: PhasePlan) -> str:
-    """Describe a phase so short that it would be empty."""
-    return (
-        f"phase {plan.phase!r} draws no sample: {plan.tokens:,} tokens are less than half of the "
-        "first of any source. Ask for more tokens."
-    )
 
 
 def empty_fault(config: PhaseConfig, empty: Sequence[str]) -> str:

@@ -13,7 +13,6 @@ import numpy as np
 
 from assets.sharded.generations import ABSENT, UNHELD
 from assets.sharded.ledger_files import (
-    Generation,
     GenerationFiles,
     Ledger,
     PublishedLedger,
@@ -59,19 +58,16 @@ def export_ledger(folder: Path, source: str, found: PublishedLedger) -> list[Pat
                     file.write(np.ascontiguousarray(array).tobytes())
             files.append(ExportedFile(path.name, path.stat().st_size, xxh3_of(path)))
             paths.append(path)
-        generations.append(without_parts(generation))
+        lost = generation.removed + generation.absent  # another build writes nothing of them
+        generations.append(
+            msgspec.structs.replace(
+                generation, removed=0, absent=lost, removed_xxh3="", empty_shards=(), parts=()
+            )
+        )
     ledger = msgspec.structs.replace(found.ledger, parts=(), generations=tuple(generations))
     path = folder / f"{source}.json"
     path.write_bytes(to_json(ExportedLedger(ledger, tuple(files))))
     return [*paths, path]
-
-
-def without_parts(generation: Generation) -> Generation:
-    """Return a generation as another build begins with it: nothing of it is written."""
-    gone = generation.removed + generation.absent
-    return msgspec.structs.replace(
-        generation, removed=0, absent=gone, removed_xxh3="", empty_shards=(), parts=()
-    )
 
 
 def exported_ledger(corpus: Corpus, source: str, base: str) -> PublishedLedger | None:

@@ -27,6 +27,7 @@ from assets.sharded.ledger_files import (
     ShardedSource,
     read_ledger,
 )
+from assets.sharded.scatter_files import with_earlier_files
 from assets.sharded.shard_files import (
     INDEX,
     ShardInputs,
@@ -197,12 +198,14 @@ def plan_shards(
         for generation in found.ledger.generations
         for number, bucket in source.numbered(generation)
     ]
-    work_bytes, planned = ledger.payload.num_bytes // max(1, len(inputs)), []
+    work_bytes = ledger.payload.num_bytes // max(1, len(inputs))
+    planned: dict[int, list[Task[ShardInputs]]] = {}
     for each in inputs:
         name = part_name(each.generation, each.number)
         fingerprint = part_fingerprint(each.shards.data, each.shards.formats, name)
-        planned.append(ledger.sibling(name, fingerprint, each, work_bytes=work_bytes))
-    return planned
+        task = ledger.sibling(name, fingerprint, each, work_bytes=work_bytes)
+        planned.setdefault(each.generation, []).append(task)
+    return [task for tasks in planned.values() for task in with_earlier_files(tasks)]
 
 
 def plan_index(

@@ -18,7 +18,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,7 +35,7 @@ from assets.sharded.ledger_files import (
     GenerationFiles,
     read_sequences,
 )
-from assets.sharded.shard_files import ShardInputs
+from assets.sharded.shard_files import ShardInputs, earlier_files, has_all_files
 from assets.sharded.shuffle import BucketShards, Pile, count_shards, gather, scatter
 from resources.engine.cost import memory_bytes
 from resources.store.disk import sync_file
@@ -61,10 +61,6 @@ class FilePlace(msgspec.Struct, frozen=True):
     path: str
     bytes: int
     xxh3: str
-
-    def file_from(self, folder: Path) -> PublishedFile:
-        """Return the file, whose path is from the pile's folder."""
-        return PublishedFile(Path(os.path.normpath(folder / self.path)), self.bytes, self.xxh3)
 
 
 class SequencesPlace(msgspec.Struct, frozen=True):
@@ -95,6 +91,32 @@ def scatter_fingerprint(wanted: list[Task[ShardInputs]]) -> str:
     """Return the name of the first pass for these shards; a repair scatters only lost shards."""
     ledgers = {task.payload.ledger for task in wanted}  # and so the parts that hold the rows
     return fingerprint_of([*sorted(ledgers), *(task.fingerprint for task in wanted)])
+
+
+def with_earlier_files(tasks: list[Task[ShardInputs]]) -> list[Task[ShardInputs]]:
+    """Give the shards of a generation the files to keep; mark those for which rows are scattered.
+
+    All are marked if a run was killed while it gathered: its piles hold all shards.
+    """
+    missing = [task for task in tasks if task.published() is None]
+    if not missing:
+        return tasks
+    shards = tasks[0].payload.shards
+    earlier = earlier_files(tasks[0].folder, shards)
+    wanted = [task for task in missing if not has_all_files(earlier.get(task.name), shards.formats)]
+    if wanted and has_piles(tasks[0], scatter_fingerprint(tasks)):
+        wanted = tasks
+    scattered, names = scatter_fingerprint(wanted), {task.name for task in wanted}
+    inputs = (
+        replace(
+            task.payload,
+            scattered=scattered,
+            is_wanted=task.name in names,
+            earlier=earlier.get(task.name),
+        )
+        for task in tasks
+    )
+    return [replace(task, payload=each) for task, each in zip(tasks, inputs, strict=True)]
 
 
 def plan_scatter(
@@ -234,7 +256,10 @@ def read_pile(path: Path, shard: int) -> Pile:
     if (of_rows := (batch.schema.metadata or {}).get(SEQUENCES)) is None:
         return Pile(frame, np.arange(frame.height), positions)
     place = msgspec.json.decode(of_rows, type=SequencesPlace)
-    sequences, *tokens = (file.file_from(path.parent) for file in (place.sequences, *place.tokens))
+    sequences, *tokens = (
+        PublishedFile(Path(os.path.normpath(path.parent / file.path)), file.bytes, file.xxh3)
+        for file in (place.sequences, *place.tokens)
+    )
     return mapped_pile(sequences, tokens, frame, positions)
 
 

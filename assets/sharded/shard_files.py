@@ -56,7 +56,7 @@ class ShardInputs:
     generation, num_parts   number of the generation, and of the bucketed parts with rows of it
     number, bucket          number of the shard, and the name of the bucket its rows are of
     text_bytes_per_token    mean of the source
-    scattered               fingerprint of the first pass, which `prepare` of shuffle_files sets
+    scattered, is_wanted    fingerprint of the first pass, and whether it scatters rows for it
     earlier                 the shard in the newest manifest, with the files that can be kept
     """
 
@@ -69,6 +69,7 @@ class ShardInputs:
     bucket: str
     text_bytes_per_token: float
     scattered: str = ""
+    is_wanted: bool = False
     earlier: PartRecord | None = None
 
 
@@ -174,29 +175,19 @@ def files_of(record: PartRecord, format_name: str) -> list[FileRecord]:
 
 
 def earlier_files(folder: Partition, shards: ShardSet) -> dict[str, PartRecord]:
-    """Return the newest manifest's shards of the same rows, by name, with the files to keep."""
-    manifest = folder.newest_manifest()
-    if manifest is None:
-        return {}
-    formats = manifest.config.get("formats", ())
-    return {
-        part.name: msgspec.structs.replace(part, files=whole_files(folder, part, shards.formats))
-        for part in manifest.parts
-        if part.fingerprint == part_fingerprint(shards.data, formats, part.name)
-    }
+    """Return the newest manifest's shards of the same rows, by name, with the files to keep.
 
-
-def whole_files(
-    folder: Partition, part: PartRecord, formats: Sequence[str]
-) -> tuple[FileRecord, ...]:
-    """Return a part's files of these formats, except formats of which a file is damaged."""
-    files_by_format = [files_of(part, name) for name in formats]
-    return tuple(
-        file
-        for files in files_by_format
-        if all(is_whole(folder, file) for file in files)
-        for file in files
-    )
+    These are the files of the wanted formats, except formats of which a file is damaged.
+    """
+    manifest, kept = folder.newest_manifest(), dict[str, PartRecord]()
+    formats = manifest.config.get("formats", ()) if manifest else ()
+    for part in manifest.parts if manifest else ():
+        if part.fingerprint == part_fingerprint(shards.data, formats, part.name):
+            by_format = [files_of(part, name) for name in shards.formats]
+            whole = [files for files in by_format if all(is_whole(folder, file) for file in files)]
+            files = tuple(file for files in whole for file in files)
+            kept[part.name] = msgspec.structs.replace(part, files=files)
+    return kept
 
 
 def is_whole(folder: Partition, file: FileRecord) -> bool:

@@ -139,22 +139,35 @@ def add_index(
     `removed` counts the removed rows of shards that have some, by name.
     """
     folder, prefix = folder_of(name, shards), kind_of(name, shards.split)
-    files = [shard_file(record, f) for record in records for f in files_of(record, name)]
-    listed = [
-        describe_file(record, f, removed.get(record.name, msgspec.UNSET))
-        for record in records
-        for f in files_of(record, name)
-    ]
+    files, listed = list[ShardFile](), list[FolderFile]()
+    for record in records:
+        stored = numbers_of(record, RowCounts).stored_tokens
+        for file in files_of(record, name):
+            base = PurePath(file.path).name
+            files.append(ShardFile(base, file.bytes, file.rows, stored, file.sha256))
+            listed.append(
+                FolderFile(
+                    name=base,
+                    bytes=file.bytes,
+                    sha256=file.sha256,
+                    shard=record.name,
+                    rows=file.rows,
+                    tokens=record.stats.tokens,
+                    stored_tokens=stored,
+                    removed_rows=removed.get(record.name, msgspec.UNSET),
+                )
+            )
     for file_name, content in shard_format(name).index(files, shards.schema).items():
         add_bytes(writer, f"{prefix}.{file_name}", folder, content)
-        listed.append(describe_index(writer.pending[-1][1]))
+        added = writer.pending[-1][1]
+        listed.append(FolderFile(name=file_name, bytes=added.bytes, sha256=added.sha256))
     manifest = FolderManifest(
         **asdict(origin),
         format=name,
         sequence_length=shards.schema.sequence_length,
         rows=sum(record.stats.rows_kept for record in records),
         tokens=sum(record.stats.tokens for record in records),
-        stored_tokens=sum(stored_tokens(record) for record in records),
+        stored_tokens=sum(numbers_of(record, RowCounts).stored_tokens for record in records),
         files=listed,
         removed_rows=sum(removed.get(record.name, 0) for record in records) or msgspec.UNSET,
         split=shards.split or msgspec.UNSET,
@@ -167,38 +180,6 @@ def add_bytes(writer: PartWriter, kind: str, folder: str, content: bytes) -> Non
     temporary, final = writer.new_file_in(folder, kind.partition(".")[2])
     temporary.write_bytes(content)
     writer.add_file(kind, temporary, final, 0)
-
-
-def stored_tokens(record: PartRecord) -> int:
-    """Return the tokens of a shard, padding included."""
-    return numbers_of(record, RowCounts).stored_tokens
-
-
-def shard_file(record: PartRecord, file: FileRecord) -> ShardFile:
-    """Describe a shard's file for the index of its format."""
-    name = PurePath(file.path).name
-    return ShardFile(name, file.bytes, file.rows, stored_tokens(record), file.sha256)
-
-
-def describe_file(
-    record: PartRecord, file: FileRecord, removed_rows: int | msgspec.UnsetType
-) -> FolderFile:
-    """Describe a shard's file for manifest.json."""
-    return FolderFile(
-        name=PurePath(file.path).name,
-        bytes=file.bytes,
-        sha256=file.sha256,
-        shard=record.name,
-        rows=file.rows,
-        tokens=record.stats.tokens,
-        stored_tokens=stored_tokens(record),
-        removed_rows=removed_rows,
-    )
-
-
-def describe_index(file: FileRecord) -> FolderFile:
-    """Describe an index file for manifest.json."""
-    return FolderFile(name=PurePath(file.path).name, bytes=file.bytes, sha256=file.sha256)
 
 
 @dataclass(frozen=True)
@@ -244,7 +225,11 @@ def write_index(task: Task[IndexInputs]) -> list[PartRecord]:
     if not removed:
         return [writer.publish(Stats())]
     in_order = [removed[record.name].rows for record in records if record.name in removed]
-    add_removed(writer, inputs.shards.data, in_order)
+    temporary, _ = writer.new_file("removed", "rows")
+    content = np.concatenate(in_order).astype("<u4")
+    content.tofile(temporary)
+    name = f"removed-{inputs.shards.data[:FOLDER_DIGITS]}.rows"
+    writer.add_file("removed", temporary, name, len(content))
     tokens = {name: of_shard.tokens for name, of_shard in removed.items()}
     return [writer.publish(Stats(numbers=RemovedRows(removed_rows=counts, removed_tokens=tokens)))]
 
@@ -284,14 +269,6 @@ def removed_rows(source: ShardedSource, found: PublishedLedger) -> dict[str, Rem
             name = part_name(generation.number, shard.shard)
             removed[name] = RemovedOfShard(shard.rows, tokens)
     return removed
-
-
-def add_removed(writer: PartWriter, state: str, rows: list[NDArray[np.uint32]]) -> None:
-    """Write the removed rows of all shards, in their order."""
-    temporary, _ = writer.new_file("removed", "rows")
-    content = np.concatenate(rows).astype("<u4")
-    content.tofile(temporary)
-    writer.add_file("removed", temporary, f"removed-{state[:FOLDER_DIGITS]}.rows", len(content))
 
 
 def link_shard(

@@ -9,20 +9,17 @@ sources would leave cores idle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 from assets.bucketed.bucketed_records import BUCKETED
 from assets.sharded.ledger_files import LEDGER, read_ledger
 from assets.sharded.plan_files import bucketed_parts, source_of
 from assets.sharded.scatter_files import (
     ScatterInputs,
-    has_piles,
     plan_scatter,
     remove_piles,
-    scatter_fingerprint,
     scatter_part,
 )
-from assets.sharded.shard_files import ShardInputs, earlier_files, has_all_files
+from assets.sharded.shard_files import ShardInputs
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.run_tasks import (
@@ -38,37 +35,27 @@ from resources.tasks import Outcome, Task, Work, failed
 GROUP_BYTES = 8 << 30  # 128 shards of 64 MiB: work for all cores; starting a pool takes 1 s
 
 
-@dataclass(frozen=True)
-class GenerationShards:
-    """Shards of a generation of a source, and those of them for which its rows are scattered.
-
-    `failed` has the outcome of what went wrong; the shards of that source are not written then.
-    """
-
-    tasks: list[Task[ShardInputs]]
-    wanted: list[Task[ShardInputs]]
-    failed: list[Outcome] = field(default_factory=list)
-
-    @property
-    def work_bytes(self) -> int:
-        """Bytes of the tokens in the piles."""
-        return sum(task.work_bytes for task in self.wanted)
+Shards = list[Task[ShardInputs]]  # of one generation of a source
 
 
-def shuffle_sources(
-    corpus: Corpus, shards: Sequence[Task[ShardInputs]], work: Work
-) -> list[Outcome]:
+def shuffle_sources(corpus: Corpus, shards: Shards, work: Work) -> list[Outcome]:
     """Scatter and gather the shards that are not published; outcomes of all, in order.
 
     Of a source that failed, the outcomes are those with errors. Each generation is scattered by
     itself.
     """
-    generations: dict[tuple[str, int], list[Task[ShardInputs]]] = {}
+    generations: dict[tuple[str, int], Shards] = {}
     for task in shards:
         generations.setdefault((task.partition, task.payload.generation), []).append(task)
-    sources = [prepare(corpus, tasks) for tasks in generations.values()]
-    groups = group_within([source.work_bytes for source in sources], GROUP_BYTES)
-    return [outcome for group in groups for outcome in shuffle_group(corpus, sources[group], work)]
+    all_of = list(generations.values())
+    sizes = [sum(task.work_bytes for task in wanted_of(tasks)) for tasks in all_of]
+    groups = group_within(sizes, GROUP_BYTES)
+    return [outcome for group in groups for outcome in shuffle_group(corpus, all_of[group], work)]
+
+
+def wanted_of(tasks: Shards) -> Shards:
+    """Return the shards for which rows are scattered."""
+    return [task for task in tasks if task.payload.is_wanted]
 
 
 def group_within(sizes: Sequence[int], most: int) -> list[slice]:
@@ -83,76 +70,51 @@ def group_within(sizes: Sequence[int], most: int) -> list[slice]:
     return [*groups, slice(start, len(sizes))] if sizes else []
 
 
-def prepare(corpus: Corpus, tasks: list[Task[ShardInputs]]) -> GenerationShards:
-    """Give the tasks of a generation the files to keep, and the piles of a killed run."""
-    try:
-        return keep_files(tasks)
-    except Exception as error:
-        if stops_on_error(corpus):
-            raise
-        return GenerationShards(tasks, [], [failed(tasks[0], error)])
-
-
-def keep_files(tasks: list[Task[ShardInputs]]) -> GenerationShards:
-    """Give tasks the files of earlier shards; tell those for which rows must be scattered."""
-    missing = [task for task in tasks if task.published() is None]
-    if not missing:
-        return GenerationShards(tasks, [])
-    shards = tasks[0].payload.shards
-    earlier = earlier_files(tasks[0].folder, shards)
-    wanted = [task for task in missing if not has_all_files(earlier.get(task.name), shards.formats)]
-    if wanted and has_piles(tasks[0], scatter_fingerprint(tasks)):
-        wanted = tasks  # a run was killed while it gathered: its piles hold all shards
-    scattered = scatter_fingerprint(wanted)
-    prepared = []
-    for task in tasks:
-        inputs = replace(task.payload, scattered=scattered, earlier=earlier.get(task.name))
-        prepared.append(replace(task, payload=inputs))
-    return GenerationShards(prepared, wanted)
-
-
-def shuffle_group(corpus: Corpus, sources: Sequence[GenerationShards], work: Work) -> list[Outcome]:
-    """Run both passes for some sources.
+def shuffle_group(corpus: Corpus, generations: list[Shards], work: Work) -> list[Outcome]:
+    """Run both passes for some generations.
 
     The costs of the first pass are added to those of a source's first computed shard.
     """
-    costs = scatter_sources(corpus, sources)
-    whole = [source for source in sources if not source.failed]
-    outcomes = run_tasks(corpus, [task for source in whole for task in source.tasks], work)
-    broken = {outcome.task.partition for outcome in outcomes if outcome.error is not None}
-    for source in whole:
-        if source.tasks[0].partition not in broken:  # else the next attempt needs the piles
-            remove_piles(source.wanted)
-    return [outcome for source in sources for outcome in source.failed] + [
+    errors, costs = scatter_sources(corpus, generations)
+    broken = {outcome.task.partition for outcome in errors}
+    whole = [tasks for tasks in generations if tasks[0].partition not in broken]
+    outcomes = run_tasks(corpus, [task for tasks in whole for task in tasks], work)
+    broken |= {outcome.task.partition for outcome in outcomes if outcome.error is not None}
+    for tasks in whole:
+        if tasks[0].partition not in broken:  # else the next attempt needs the piles
+            remove_piles(wanted_of(tasks))
+    by_source = group_by_partition(outcomes).items()
+    return errors + [
         outcome
-        for partition, of_source in group_by_partition(outcomes).items()
-        for outcome in with_costs(of_source, costs.get(partition, []))
+        for source, of_source in by_source
+        for outcome in with_costs(of_source, costs.get(source, []))
     ]
 
 
-def scatter_sources(corpus: Corpus, sources: Sequence[GenerationShards]) -> dict[str, list[Cost]]:
-    """Run the first pass; return its costs by source, and add errors to the sources they end."""
-    scatters: list[tuple[GenerationShards, Task[ScatterInputs]]] = []
-    for source in sources:
+def scatter_sources(
+    corpus: Corpus, generations: list[Shards]
+) -> tuple[list[Outcome], dict[str, list[Cost]]]:
+    """Run the first pass; return the outcomes that failed, and its costs by source."""
+    tasks, errors = list[Task[ScatterInputs]](), list[Outcome]()
+    for shards in generations:
         try:
-            scatters += [(source, task) for task in scatter_tasks(corpus, source.wanted)]
+            tasks += scatter_tasks(corpus, wanted_of(shards))
         except Exception as error:
             if stops_on_error(corpus):
                 raise
-            source.failed.append(failed(source.tasks[0], error))
+            errors.append(failed(shards[0], error))
     costs: dict[str, list[Cost]] = {}
-    tasks = [task for _, task in scatters]
     for ended in map_with_progress(scatter_part, tasks, corpus.settings.engine):
         if stops_on_error(corpus):
             ended.value()
-        source, task = scatters[ended.index]
+        task = tasks[ended.index]
         if ended.error is not None:
-            source.failed.append(Outcome(task, [], (), False, ended.error))
+            errors.append(Outcome(task, [], (), False, ended.error))
         costs.setdefault(task.partition, []).append(ended.cost)
-    return costs
+    return errors, costs
 
 
-def scatter_tasks(corpus: Corpus, wanted: list[Task[ShardInputs]]) -> list[Task[ScatterInputs]]:
+def scatter_tasks(corpus: Corpus, wanted: Shards) -> list[Task[ScatterInputs]]:
     """Plan the first pass for these shards of a generation; none without shards.
 
     Raises StoreError if `bucketed` was committed again since the shards were planned.

@@ -126,7 +126,8 @@ class Cache:
         while (lock := locked(fetching, fcntl.LOCK_EX, create=True)) is None:
             if path.exists():
                 return
-            if (arrived := self.bytes_on_the_way(path.name)) > fetched:
+            on_the_way = sizes_of(self.folder.glob(f"{TEMPORARY}{path.name}-*"))
+            if (arrived := max(on_the_way.values(), default=0)) > fetched:
                 deadline, fetched = time.monotonic() + PATIENCE_SECONDS, arrived
             if time.monotonic() > deadline:
                 break
@@ -142,10 +143,6 @@ class Cache:
                 with suppress(PermissionError):
                     fetching.unlink(missing_ok=True)
                 os.close(lock)
-
-    def bytes_on_the_way(self, sha256: str) -> int:
-        """Return the bytes of a file that its downloading process has by now."""
-        return max(sizes_of(self.folder.glob(f"{TEMPORARY}{sha256}-*")).values(), default=0)
 
     def write(self, path: Path, num_bytes: int, blocks: Blocks) -> str | None:
         """Download to a temporary name, then link it to its own; returns a fault, if any."""

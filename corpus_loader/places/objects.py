@@ -260,7 +260,7 @@ class Objects:
             num_bytes = os.fstat(file.fileno()).st_size
             store = self.store_for(num_bytes)
             if num_bytes > PUT_BYTES:
-                self.retried(key, "written", lambda: self.send_parts(store, key, file))
+                self.retried(key, "written", lambda: self.send(store, key, file))
             elif num_bytes:
                 # mapped: obstore would read all of it into memory
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -268,14 +268,13 @@ class Objects:
             else:
                 self.put(key, b"")
 
-    def send(self, store: ObjectStore, key: str, content: bytes | mmap.mmap) -> None:
-        """Write an object by one PUT, once."""
-        self.obstore.put(store, key, content, use_multipart=False)
-
-    def send_parts(self, store: ObjectStore, key: str, file: IO[bytes]) -> None:
-        """Write an object in parts of 64 MiB, once."""
-        file.seek(0)
-        self.obstore.put(store, key, file, use_multipart=True, chunk_size=1 << 26)
+    def send(self, store: ObjectStore, key: str, content: bytes | mmap.mmap | IO[bytes]) -> None:
+        """Write an object once: bytes by one PUT, a file in parts of 64 MiB."""
+        if isinstance(content, bytes | mmap.mmap):
+            self.obstore.put(store, key, content, use_multipart=False)
+        else:
+            content.seek(0)
+            self.obstore.put(store, key, content, use_multipart=True, chunk_size=1 << 26)
 
     def store_for(self, num_bytes: int) -> ObjectStore:
         """Return the client for a PUT: its time grows with the bytes."""

@@ -30,7 +30,7 @@ from assets.sharded import scatter_files
 from assets.sharded.asset import STAGE as SHARDED
 from assets.sharded.asset import plan_sharded, write_shard
 from assets.sharded.scatter_files import read_pile, scatter_part, scatter_paths
-from assets.sharded.shuffle_files import prepare, scatter_tasks
+from assets.sharded.shuffle_files import scatter_tasks, wanted_of
 from resources.engine.cost import Cost
 from resources.engine.map_parts import map_parts
 from resources.engine.run_task import Ended, PartUseError
@@ -293,15 +293,15 @@ def test_a_lost_shard_scatters_its_own_rows_only(shard: Shards, tmp_path: Path) 
     next((tmp_path / "store/sharded/prose").glob("megatron-*/shard-00001.idx")).unlink()
     corpus, plan = planned(tmp_path)
 
-    source = prepare(corpus, tasks_of(corpus, plan)[:-1])
-    for task in scatter_tasks(corpus, source.wanted):
+    wanted = wanted_of(tasks_of(corpus, plan)[:-1])
+    for task in scatter_tasks(corpus, wanted):
         scatter_part(task)
-    paths = scatter_paths(source.tasks[0], source.tasks[0].payload.scattered)
+    paths = scatter_paths(wanted[0], wanted[0].payload.scattered)
     heights = [[len(read_pile(path, number).rows) for number in range(3)] for path in paths]
-    assert scatter_tasks(corpus, source.wanted) == []  # what is scattered is not scattered again
+    assert scatter_tasks(corpus, wanted) == []  # what is scattered is not scattered again
     build(corpus, plan)
 
-    assert [task.name for task in source.wanted] == ["g0001-shard-00001"]
+    assert [task.name for task in wanted] == ["g0001-shard-00001"]
     assert [sum(pile) for pile in zip(*heights, strict=True)] == [0, 60, 0]
     assert hashes(tmp_path / "store") == before
     rewritten = {name for name, file in written(tmp_path).items() if file != files[name]}
@@ -379,8 +379,8 @@ def test_a_flipped_bit_in_a_pile_is_named_and_the_next_run_writes_it_again(
 @pytest.mark.usefixtures("in_piles")
 def test_no_bit_of_a_pile_flips_unseen(tmp_path: Path) -> None:
     corpus, plan = planned(tmp_path, [sequences(0, 60)])
-    source = prepare(corpus, tasks_of(corpus, plan)[:-1])
-    for task in scatter_tasks(corpus, source.wanted):
+    wanted = wanted_of(tasks_of(corpus, plan)[:-1])
+    for task in scatter_tasks(corpus, wanted):
         scatter_part(task)
     [path] = piles(tmp_path)
     content, clean = path.read_bytes(), read_pile(path, 0)
@@ -404,8 +404,8 @@ def test_no_bit_of_a_pile_flips_unseen(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("in_piles")
 def test_a_disk_that_fails_costs_no_pile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus, plan = planned(tmp_path, [sequences(0, 60)])
-    source = prepare(corpus, tasks_of(corpus, plan)[:-1])
-    for task in scatter_tasks(corpus, source.wanted):
+    wanted = wanted_of(tasks_of(corpus, plan)[:-1])
+    for task in scatter_tasks(corpus, wanted):
         scatter_part(task)
     [path] = piles(tmp_path)
 

@@ -23,7 +23,7 @@ from assets.sharded.formats.base import (
     with_suffix,
     write_records,
 )
-from assets.sharded.formats.flat_rows import FlatRows, by_length, headed
+from assets.sharded.formats.flat_rows import by_length, headed
 
 COLUMN = "tokens"
 HASH = "sha256"
@@ -34,14 +34,10 @@ ONE_DIMENSION = 1 << 2
 def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
     """Write one shard; FormatError beyond 4 GiB."""
     rows = rows_of(shard, schema, "mds")
-    samples = rows.as_bytes() if schema.sequence_length else with_shapes(rows)
+    samples, token_bytes = rows.as_bytes(), rows.content.itemsize
+    if schema.sequence_length is None:
+        samples = headed(by_length(rows.lengths, lambda n: head(n, token_bytes)), samples)
     write_records(paths[0], "mds", samples, encode_json(columns(schema)))
-
-
-def with_shapes(rows: FlatRows) -> FlatRows:
-    """Put size and shape before the values of each row."""
-    heads = by_length(rows.lengths, lambda length: head(length, rows.content.itemsize))
-    return headed(heads, rows.as_bytes())
 
 
 def head(length: int, token_bytes: int) -> bytes:

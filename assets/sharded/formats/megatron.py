@@ -24,7 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.sharded.formats.base import ShardFormat, ShardSchema, rows_of
-from assets.sharded.formats.flat_rows import FlatRows, FlatSpans, flat_mask, flat_spans
+from assets.sharded.formats.flat_rows import FlatSpans, flat_mask, flat_spans
 from corpus_loader.flat import INDEX_DTYPE_CODES, INDEX_MAGIC, SPANS_MAGIC
 from corpus_loader.mixture import MASK_SUFFIX
 
@@ -36,15 +36,11 @@ def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
     bin_path, idx_path, spans_path, *mask_paths = paths
     rows = rows_of(shard, schema, "megatron")
     rows.content.tofile(bin_path)
-    write_idx(idx_path, rows, schema)
+    # Every row is a sequence, and a document of its own.
+    write_places(idx_path, rows.lengths, rows.starts[:-1] * schema.token_bytes, schema)
     write_spans(spans_path, flat_spans(shard["spans"]))
     for path in mask_paths:
         write_mask(path, shard["loss_mask"])
-
-
-def write_idx(path: Path, rows: FlatRows, schema: ShardSchema) -> None:
-    """Write .idx: every row is a sequence, and a document of its own."""
-    write_places(path, rows.lengths, rows.starts[:-1] * schema.token_bytes, schema)
 
 
 def write_places(

@@ -30,18 +30,14 @@ def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
     arrays = headed(
         by_length(rows.lengths, lambda n: npy_header(n, schema.token_dtype)), rows.as_bytes()
     )
-    headers = tar_headers(shard_number(paths[0]), arrays.lengths)
+    number = int(re.findall(r"(\d+)\.tar$", paths[0].name)[0])
+    headers = tar_headers(number, arrays.lengths)
     starts = np.arange(len(headers) + 1) * BLOCK
     members = headed(FlatRows(headers.reshape(-1), starts), arrays, unit=BLOCK)
     size = len(members.content)
     with open(paths[0], "wb") as file:
         members.content.tofile(file)
         file.write(bytes(-(-(size + 2 * BLOCK) // RECORD) * RECORD - size))
-
-
-def shard_number(path: Path) -> int:
-    """Return the number in a shard's file name, with which keys begin."""
-    return int(re.findall(r"(\d+)\.tar$", path.name)[0])
 
 
 def npy_header(length: int, dtype: str) -> bytes:
