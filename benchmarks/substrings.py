@@ -23,7 +23,8 @@ from corpus_texts import read_texts
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from assets.deduped.kernels.word_runs import extend_runs, first_equal
+from assets.deduped.kernels.document_rows import first_equal
+from assets.deduped.kernels.word_runs import extend_runs
 from assets.deduped.repeats.substring_runs import (
     candidate_runs,
     distinct_runs,

@@ -1,4 +1,4 @@
-"""Components and batches of pairs on disk, in memory and out of core."""
+"""Components of pairs on disk: their numbering, blocks, labels and batches."""
 
 import tempfile
 from pathlib import Path
@@ -11,17 +11,25 @@ from numpy.typing import NDArray
 
 from assets.deduped.clusters.component_files import (
     Components,
-    Membership,
+    batch_of,
     find_components,
+    number_documents,
+    number_pairs,
+    numbered_row_ids,
+    rows_up_to,
     split_pairs,
+    unique_blocks,
 )
-from assets.deduped.clusters.pair_files import unique_blocks
+from assets.deduped.kernels.union_find import link_pairs
 from resources.store.store import StoreError
 
 Pair = tuple[int, int]
 ROWS = 8  # documents of a part
 PARTS = (np.array([1, 2, 5, 6]), np.full(4, ROWS))
-MUCH, LITTLE = 1 << 20, 3 * 16  # all documents in one range; three in each, one pair a block
+MANY, ONE = 1 << 20, 1  # pairs in a block
+LEDGER = (np.array([2, 3, 7]), np.array([3, 0, 2]))  # three parts, one of them empty
+ALL_REFS = [2 << 32, 2 << 32 | 1, 2 << 32 | 2, 7 << 32, 7 << 32 | 1]
+HUGE = st.integers(0, 3) | st.integers(2**64 - 4, 2**64 - 1)
 
 
 def ref(number: int) -> int:
@@ -44,15 +52,22 @@ def write_files(folder: Path, files: list[list[Pair]]) -> list[Path]:
     return [write_pairs(folder / f"{i}.pairs", pairs) for i, pairs in enumerate(files)]
 
 
-def unknown(membership: Membership) -> Components:
-    row_ids, labels = membership.open()
+def find(paths: list[Path], scratch: Path, block_rows: int = MANY) -> Components:
+    row_ids, labels = find_components(paths, PARTS, scratch, block_rows)
     return Components(row_ids, labels, np.zeros(len(row_ids), np.bool_))
 
 
-def labels_of(membership: Membership) -> dict[int, int]:
-    row_ids, labels = membership.open()
-    assert (np.diff(row_ids.astype(np.int64)) > 0).all()
-    return dict(zip(row_ids.tolist(), labels.tolist(), strict=True))
+def split(
+    paths: list[Path], members: Components, batches: int, block_rows: int = MANY
+) -> list[list[Pair]]:
+    batch_paths = [paths[0].parent / f"batch-{batch}" for batch in range(batches)]
+    split_pairs(paths, PARTS[0], members, batch_paths, block_rows)
+    return [read_pairs(path) for path in batch_paths]
+
+
+def labels_of(members: Components) -> dict[int, int]:
+    assert (np.diff(members.row_ids.astype(np.int64)) > 0).all()
+    return dict(zip(members.row_ids.tolist(), members.labels.tolist(), strict=True))
 
 
 def reference(pairs: list[Pair]) -> dict[int, int]:
@@ -67,43 +82,100 @@ def read_pairs(path: Path) -> list[Pair]:
     return [(a, b) for a, b in np.fromfile(path, np.uint64).reshape(-1, 2).tolist()]
 
 
-@pytest.mark.slow
+def as_pairs(rows: list[Pair]) -> NDArray[np.uint64]:
+    return np.array(rows, np.uint64).reshape(-1, 2)
+
+
+def test_numbers_and_refs_are_each_others_inverse() -> None:
+    numbering = number_documents(*LEDGER)
+    pairs = as_pairs([(ref, ALL_REFS[-1]) for ref in ALL_REFS[:-1]])
+
+    assert number_pairs(pairs, numbering).tolist() == [[0, 4], [1, 4], [2, 4], [3, 4]]
+    assert numbered_row_ids(np.arange(5), numbering).tolist() == ALL_REFS
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (2 << 32, 2 << 32 | 3),
+        (2 << 32, 3 << 32),
+        (1 << 32, 2 << 32),
+        (7 << 32, 2 << 32),
+        (7 << 32, 7 << 32),
+    ],
+    ids=["row", "empty part", "no such part", "order", "itself"],
+)
+def test_pair_of_other_documents_or_out_of_order_is_refused(pair: Pair) -> None:
+    with pytest.raises(ValueError, match=r"part . row . and part . row . are no pair of two"):
+        number_pairs(as_pairs([(2 << 32, 7 << 32), pair]), number_documents(*LEDGER))
+
+
+def test_parts_must_ascend() -> None:
+    with pytest.raises(ValueError, match="do not ascend"):
+        number_documents(np.array([3, 2]), np.array([1, 1]))
+
+
+@given(st.lists(st.tuples(HUGE, HUGE), max_size=20), st.tuples(HUGE, HUGE))
+def test_rows_up_to_counts_pairs_not_after(pairs: list[Pair], last: Pair) -> None:
+    expected = sum(pair <= last for pair in pairs)
+
+    assert rows_up_to(as_pairs(sorted(pairs)), np.array(last, np.uint64)) == expected
+
+
+def test_parents_of_four_and_of_eight_bytes_link_alike() -> None:
+    pairs = np.random.default_rng(1).integers(0, 500, (300, 2))
+    four, eight = np.arange(500, dtype=np.uint32), np.arange(500, dtype=np.int64)
+
+    link_pairs(pairs, four)
+    link_pairs(pairs, eight)
+
+    assert (four == eight).all() and (four != np.arange(500)).any()
+
+
+def test_batches_are_of_nearly_equal_size_and_named_by_the_label_alone() -> None:
+    labels = np.arange(100_000, dtype=np.uint64) << np.uint64(32)
+    batches = batch_of(labels, 7)
+
+    assert np.bincount(batches, minlength=7) == pytest.approx(100_000 / 7, rel=0.03)
+    assert (batch_of(labels[::-1], 7)[::-1] == batches).all()
+    assert not batch_of(labels, 1).any()
+
+
 @settings(max_examples=40)
-@given(st.lists(pairs_of_file, max_size=4), st.integers(1, 9))
-def test_components_equal_the_reference_in_and_out_of_memory(
-    files: list[list[Pair]], documents_in_memory: int
+@given(st.lists(pairs_of_file, max_size=4), st.sampled_from([1, 2, 5, MANY]))
+def test_components_equal_the_reference_for_any_blocks(
+    files: list[list[Pair]], block_rows: int
 ) -> None:
     expected = reference([pair for pairs in files for pair in pairs])
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         paths = write_files(scratch, files)
 
-        for memory_bytes in (MUCH, 16 * documents_in_memory):
-            assert labels_of(find_components(paths, PARTS, scratch, memory_bytes)) == expected
-        assert labels_of(find_components(paths[::-1], PARTS, scratch, LITTLE)) == expected
+        assert labels_of(find(paths, scratch, block_rows)) == expected
+        assert labels_of(find(paths[::-1], scratch, block_rows)) == expected
 
         names = {path.name for path in scratch.iterdir()} - {path.name for path in paths}
         assert names == {"members.refs", "members.labels"}
 
 
 @settings(max_examples=25)
-@given(st.lists(pairs_of_file, max_size=4), st.integers(1, 5), st.sampled_from([256, 1024, MUCH]))
+@given(
+    st.lists(pairs_of_file, min_size=1, max_size=4),
+    st.integers(1, 5),
+    st.sampled_from([1, 4, MANY]),
+)
 def test_batches_hold_every_pair_once_and_whole_components(
-    files: list[list[Pair]], batches: int, memory_bytes: int
+    files: list[list[Pair]], batches: int, block_rows: int
 ) -> None:
     pairs = {(min(pair), max(pair)) for file in files for pair in file}
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         paths = write_files(scratch, files)
-        membership = find_components(paths, PARTS, scratch, MUCH)
+        members = find(paths, scratch)
 
         for _ in range(2):  # a second time replaces the files
-            split = split_pairs(
-                paths, PARTS[0], unknown(membership), batches, scratch, memory_bytes
-            )
-        found = [read_pairs(path) for path in split]
+            found = split(paths, members, batches, block_rows)
 
-    assert len(found) == batches
     assert sorted(pair for batch in found for pair in batch) == sorted(pairs)
     assert all(batch == sorted(batch) for batch in found)
     labels, homes = reference(list(pairs)), dict[int, int]()
@@ -125,16 +197,14 @@ def big_pairs(shape: str, size: int) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("shape", ["star", "star around the last", "chain", "path in any order"])
-@pytest.mark.parametrize("ranges", [1, 2, 9])
-def test_one_giant_component_is_found(shape: str, ranges: int, tmp_path: Path) -> None:
+def test_one_giant_component_is_found(shape: str, tmp_path: Path) -> None:
     size = 200_000
     pairs = big_pairs(shape, size)
     (pairs.astype(np.uint64) | np.uint64(4 << 32)).tofile(tmp_path / "pairs")
     parts = np.array([4]), np.array([size])
 
-    membership = find_components([tmp_path / "pairs"], parts, tmp_path, 16 * -(-size // ranges))
+    row_ids, labels = find_components([tmp_path / "pairs"], parts, tmp_path, MANY)
 
-    row_ids, labels = membership.open()
     assert (row_ids == np.arange(size, dtype=np.uint64) + np.uint64(4 << 32)).all()
     assert (labels == np.uint64(4 << 32)).all()
 
@@ -152,12 +222,10 @@ def test_copies_of_a_pair_meet_in_one_block(tmp_path: Path) -> None:
 def test_no_pairs_have_no_components(tmp_path: Path) -> None:
     empty = write_pairs(tmp_path / "empty", [])
 
-    for paths in ([], [empty]):
-        membership = find_components(paths, PARTS, tmp_path, LITTLE)
-        row_ids, labels = membership.open()
-        assert len(row_ids) == len(labels) == 0
-        split = split_pairs(paths, PARTS[0], unknown(membership), 2, tmp_path, LITTLE)
-        assert [path.stat().st_size for path in split] == [0, 0]
+    assert labels_of(find([], tmp_path)) == {}
+    members = find([empty], tmp_path)
+    assert labels_of(members) == {}
+    assert split([empty], members, 2) == [[], []]
 
 
 def test_truncated_file_is_named(tmp_path: Path) -> None:
@@ -165,7 +233,7 @@ def test_truncated_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-8])
 
     with pytest.raises(StoreError, match=r"cut\.pairs is truncated: 8 bytes.*`band_index` again"):
-        find_components([path], PARTS, tmp_path, MUCH)
+        find([path], tmp_path)
 
 
 def test_pair_of_a_row_that_no_part_has_says_what_to_do(tmp_path: Path) -> None:
@@ -173,24 +241,23 @@ def test_pair_of_a_row_that_no_part_has_says_what_to_do(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "old.pairs", [(ref(0), wrong)])
 
     with pytest.raises(StoreError, match=r"row 999.*old\.pairs.*`band_index` again"):
-        find_components([path], PARTS, tmp_path, MUCH)
+        find([path], tmp_path)
     assert not list(tmp_path.glob("*members*")) and not list(tmp_path.glob("components*"))
 
 
 def test_pairs_of_parts_that_are_gone_are_passed_over(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "old.pairs", [(ref(0), 99 << 32), (ref(0), ref(1))])
 
-    membership = find_components([path], PARTS, tmp_path, MUCH)
+    members = find([path], tmp_path)
 
-    assert labels_of(membership) == {ref(0): ref(0), ref(1): ref(0)}
-    split = split_pairs([path], PARTS[0], unknown(membership), 1, tmp_path, MUCH)
-    assert read_pairs(split[0]) == [(ref(0), ref(1))]
+    assert labels_of(members) == {ref(0): ref(0), ref(1): ref(0)}
+    assert split([path], members, 1) == [[(ref(0), ref(1))]]
 
 
 def test_pairs_of_other_components_are_refused(tmp_path: Path) -> None:
     made_of = write_pairs(tmp_path / "one", [(ref(0), ref(1))])
     other = write_pairs(tmp_path / "other", [(ref(2), ref(3))])
-    membership = find_components([made_of], PARTS, tmp_path, MUCH)
+    members = find([made_of], tmp_path)
 
     with pytest.raises(ValueError, match="pass the pairs that the components were made of"):
-        split_pairs([other], PARTS[0], unknown(membership), 2, tmp_path, MUCH)
+        split([other], members, 2)

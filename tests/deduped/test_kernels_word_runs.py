@@ -7,13 +7,12 @@ import polars as pl
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from assets.deduped.kernels.document_rows import first_equal
 from assets.deduped.kernels.unit_positions import locate_units
 from assets.deduped.kernels.word_runs import (
     NOT_PICKED,
     extend_runs,
-    first_equal,
     hash_words,
-    locate_words,
     winnow,
 )
 from assets.text.buffers import code_point_entries, text_buffers
@@ -123,27 +122,6 @@ def test_equal_columns_have_the_number_of_the_first(columns: list[Span]) -> None
     assert first_equal(hashes[:1].copy()).tolist() == [
         [first for first, _ in columns].index(first) for first, _ in columns
     ]
-
-
-@settings(max_examples=300)
-@given(st.lists(texts, max_size=3), st.data())
-@example(["a中b. é", "中中 a"], None)
-def test_words_are_located_in_their_texts(contents: list[str], data: st.DataObject | None) -> None:
-    spans, expected = [], []
-    for row, text in enumerate(contents):
-        words = unit_places(text)
-        edges = range(len(words) + 1)
-        chosen = edges if data is None else sorted(data.draw(st.sets(st.sampled_from(edges))))
-        skips = 0 if data is None else data.draw(st.integers(0, 1))  # leave a gap between spans
-        for first, last in list(pairwise(chosen))[:: skips + 1]:
-            spans.append((row, first, last))
-            expected.append((words[first][0], words[last - 1][1]))
-    buffers = text_buffers(pl.Series(contents, dtype=pl.String))
-    columns = np.ascontiguousarray(np.array(spans, np.int64).reshape(-1, 3).T)
-
-    places = locate_words(*buffers, code_point_entries(), columns)
-
-    assert [tuple(place) for place in places.T.tolist()] == expected
 
 
 @settings(max_examples=300)

@@ -20,8 +20,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.deduped.clusters.cleanliness import text_facts
-from assets.deduped.clusters.component_files import Components, find_components, split_pairs
-from assets.deduped.clusters.components import batch_of
+from assets.deduped.clusters.component_files import (
+    Components,
+    batch_of,
+    block_rows_of,
+    find_components,
+    split_pairs,
+)
 from assets.deduped.index.ledger import LedgerEntry
 from assets.deduped.index.row_ids import rows_of
 from assets.text.list_columns import as_numpy
@@ -110,27 +115,29 @@ class GatherInputs:
 
 def find_members(task: Task[PairInputs]) -> list[PartRecord]:
     """First pass: find all components, and the pairs of each batch of those not known."""
-    inputs, memory_bytes, writer = task.payload, task.payload.config.memory_bytes, task.writer()
+    inputs, writer = task.payload, task.writer()
+    block_rows = block_rows_of(inputs.config.memory_bytes)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=task.folder.folder) as folder:
         scratch, ids = Path(folder), inputs.numbers[:, 0]
         pairs = [file.checked() for file in inputs.pairs]
-        membership = find_components(pairs, (ids, inputs.numbers[:, 1]), scratch, memory_bytes)
-        row_ids, labels = membership.open()
+        part_rows = ids, inputs.numbers[:, 1]
+        row_ids, labels = find_components(pairs, part_rows, scratch, block_rows)
         digests = digest_components(row_ids, labels, scratch)
         is_known = known_members(labels, digests, read_digests(inputs.digests))
         members = Components(row_ids, labels, is_known)
         of_parts = [members.of_part(number) for number in ids.tolist()]
-        counts = np.array([part.count for part in of_parts], np.int64)
+        counts = np.array([len(part.row_ids) for part in of_parts], np.int64)
         to_decide = np.array([(~part.is_known).sum() for part in of_parts], np.int64)
         writer.write_arrays("counts", ids, counts, to_decide)
         writer.write_arrays("components", row_ids, labels, is_known)
         writer.write_arrays("digests", digests[0], digests[1][:, 0], digests[1][:, 1])
         batches = count_batches(int(to_decide.sum()), inputs)
-        if batches:
-            split = split_pairs(pairs, ids, members, batches, scratch, memory_bytes)
-            for batch, path in enumerate(split):
-                kind = f"pairs-{batch}"
-                writer.add_file(kind, path, writer.new_file(kind, "bin")[1], 0)
+        paths = [scratch / f"batch_{batch:06}.pairs" for batch in range(batches)]
+        if paths:
+            split_pairs(pairs, ids, members, paths, block_rows)
+        for batch, path in enumerate(paths):
+            kind = f"pairs-{batch}"
+            writer.add_file(kind, path, writer.new_file(kind, "bin")[1], 0)
         return [writer.publish(Stats(numbers=BatchNumbers(batches)))]
 
 

@@ -1,16 +1,10 @@
 """Connected components of candidate pairs on disk, within a memory limit.
 
 A component is all documents that any chain of candidate pairs connects. Documents are numbered in
-ingest order and cut into ranges whose parents (4 bytes each) take a quarter of the memory. Usually
-there is one range, and this is union-find over a stream of pairs.
-With more ranges, there are two sweeps over them (node elimination: Dementiev, Sanders, Schultes and
-Sibeyn 2004, "Engineering an External Memory Minimum Spanning Tree Algorithm"). Downwards, the pairs
-whose larger document is in a range are linked; where that connects two documents of lower ranges, a
-pair of those two is passed on. Upwards, a range reads the labels of the lower documents that it is
-linked to. There are no rounds until nothing changes, and no worst case of long paths or large
-stars: a passed pair represents at least one finished document.
-Trade-off: with more than one range, pairs are written to disk once more, and parents take 4 bytes a
-document.
+ingest order, and union-find over a stream of pairs keeps their parents, 4 bytes each, in a mapped
+file: the system writes out what the memory has no room for.
+Files of pairs are sorted and read together in bounded blocks. Bands of an index find the same pairs
+many times (three of four in eight files): all copies of a pair come in one block, and one stays.
 """
 
 from __future__ import annotations
@@ -19,57 +13,34 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assets.deduped.clusters.components import (
-    Numbering,
-    batch_of,
-    number_documents,
-    number_pairs,
-    numbered_row_ids,
-)
-from assets.deduped.clusters.pair_files import (
-    PAIR_BYTES,
-    append_grouped,
-    block_rows_of,
-    check_pair_files,
-    read_rows,
-    unique_blocks,
-)
-from assets.deduped.index.row_ids import slice_of_part
+from assets.deduped.index.band_index import sorted_pairs
+from assets.deduped.index.row_ids import RowIds, parts_of, row_ids_of, rows_of, slice_of_part
+from corpus_loader.permutation import mix64
 from resources.store.store import StoreError
 
-Pairs = NDArray[Any]
+PAIR_BYTES = 16
+BLOCK_SHARE = 256  # a block, and its copies while it is merged, numbered, linked and grouped
+LARGEST_BLOCK = 1 << 20  # pairs, or documents
 
-
-@dataclass(frozen=True)
-class Membership:
-    """Files of all documents that occur in a pair, and of the labels of their components."""
-
-    row_ids: Path
-    labels: Path
-
-    def open(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Map the row ids, ascending, and the smallest of each one's component, uint64 [n]."""
-        row_ids, labels = (_map_words(path) for path in (self.row_ids, self.labels))
-        return row_ids, labels
+Pairs = NDArray[np.uint64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Components:
-    """All documents with a candidate (row ids ascending), and the labels of their components."""
+    """All documents with a candidate (row ids ascending), and the labels of their components.
 
-    row_ids: NDArray[np.uint64]
-    labels: NDArray[np.uint64]
+    The label of a component is the smallest row id in it.
+    """
+
+    row_ids: RowIds
+    labels: RowIds
     is_known: NDArray[np.bool_]  # if a member's component is as it was in the last run
-
-    @property
-    def count(self) -> int:
-        """Number of documents with a candidate."""
-        return len(self.row_ids)
 
     def of_part(self, number: int) -> Components:
         """Return those of one part."""
@@ -77,157 +48,195 @@ class Components:
         return Components(self.row_ids[place], self.labels[place], self.is_known[place])
 
 
-@dataclass(frozen=True)
-class Ranges:
-    """Ranges of `size` document numbers each, and the folder of files between the sweeps."""
+class Numbering(NamedTuple):
+    """Dense numbers 0 to n - 1 of all documents, in the order of their row ids.
 
-    numbering: Numbering
-    size: int
-    folder: Path
-    block_rows: int
+    part_ids: int64 [p], ascending. starts: int64 [p], the number of each part's first document.
+    spans: int64 [largest part id + 1, 2], first number of a part's documents and the one after the
+    last; 0, 0 for an id without a part.
+    """
 
-    @property
-    def count(self) -> int:
-        """Number of ranges: at least one."""
-        return max(1, -(-self.numbering.num_documents // self.size))
+    part_ids: Integers
+    starts: Integers
+    spans: Integers
+    num_documents: int
 
-    def low(self, index: int) -> int:
-        """Return the first number of a range."""
-        return index * self.size
 
-    def path(self, kind: str, index: int) -> Path:
-        """Return the file of a kind of a range."""
-        return self.folder / f"{kind}_{index:06}"
+def number_documents(part_ids: Integers, rows: Integers) -> Numbering:
+    """Number the documents of parts with these ids, int64 [p], and row counts, int64 [p].
 
-    def append(self, kind: str, rows: Pairs, column: int) -> None:
-        """Add rows, int64 [m, 2], to the files of the ranges of the numbers in their `column`."""
-        if len(rows):
-            append_grouped(rows, rows[:, column] // self.size, self.paths(kind))
+    Raises ValueError unless the ids ascend.
+    """
+    if (np.diff(part_ids) <= 0).any():
+        raise ValueError("part ids do not ascend: pass the parts in the order of the ledger")
+    edges = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
+    spans = np.zeros((int(part_ids[-1]) + 1 if len(part_ids) else 0, 2), np.int64)
+    spans[part_ids] = np.column_stack([edges[:-1], edges[1:]])
+    return Numbering(part_ids, edges[:-1], spans, int(edges[-1]))
 
-    def paths(self, kind: str) -> list[Path]:
-        """Return the files of a kind of all ranges."""
-        return [self.path(kind, index) for index in range(self.count)]
 
-    def take(self, kind: str, index: int) -> Iterator[Pairs]:
-        """Yield rows, int64 [m, 2], of a range's file in blocks; remove it after the last."""
-        path = self.path(kind, index)
-        if path.exists():
-            for start in range(0, path.stat().st_size // PAIR_BYTES, self.block_rows):
-                yield read_rows(path, np.int64, start, self.block_rows)
-            path.unlink()
+def number_pairs(pairs: Pairs, numbering: Numbering) -> Integers:
+    """Return pairs of row ids in known parts, uint64 [m, 2], as pairs of numbers, int64 [m, 2].
+
+    Raises ValueError, with the pair, for a row that its part lacks and for a pair out of order.
+    """
+    spans = numbering.spans[parts_of(pairs)]
+    numbers = spans[..., 0] + rows_of(pairs)
+    is_wrong = (pairs[:, 0] >= pairs[:, 1]) | (numbers >= spans[..., 1]).any(axis=1)
+    if is_wrong.any():
+        pair = pairs[is_wrong][0]
+        named = " and ".join(
+            f"part {part} row {row}"
+            for part, row in zip(parts_of(pair), rows_of(pair), strict=True)
+        )
+        raise ValueError(f"{named} are no pair of two documents in their order")
+    return numbers
+
+
+def numbered_row_ids(numbers: Integers, numbering: Numbering) -> RowIds:
+    """Return the row ids, uint64 [n], of dense numbers, int64 [n]."""
+    places = np.searchsorted(numbering.starts, numbers, side="right") - 1
+    return row_ids_of(numbering.part_ids[places], numbers - numbering.starts[places])
+
+
+def batch_of(labels: RowIds, batches: int) -> Integers:
+    """Return the batch, int64 [n] in [0, batches), of each component by a hash of its label."""
+    return (mix64(labels) % np.uint64(batches)).astype(np.int64)
 
 
 def find_components(
-    pair_files: Sequence[Path],
-    part_rows: tuple[NDArray[np.int64], NDArray[np.int64]],
-    scratch: Path,
-    memory_bytes: int,
-) -> Membership:
-    """Find the connected components of all pairs; write them to files below `scratch`.
+    pair_files: Sequence[Path], part_rows: tuple[Integers, Integers], scratch: Path, block_rows: int
+) -> tuple[RowIds, RowIds]:
+    """Find the connected components of all pairs.
 
     pair_files: raw little-endian uint64 [m, 2], rows (a, b) of row ids with a < b, sorted, unique
-    in their file. part_rows: ids of all parts, ascending, and the number of documents of each. The
-    result depends neither on `memory_bytes` nor on the order of the files. Pairs of parts that are
-    not among `part_rows` are passed over. Raises StoreError for a file that is truncated or names
-    rows that a part does not have.
+    in their file. part_rows: ids of all parts, ascending, and the number of documents of each.
+    Returns the row ids of all documents in a pair, ascending, and the label of each one's
+    component, mapped from files below `scratch`. The result depends neither on `block_rows` nor on
+    the order of the files. Pairs of parts that are not among `part_rows` are passed over. Raises
+    StoreError for a file that is truncated or names rows that a part does not have.
     """
-    check_pair_files(pair_files)
+    from assets.deduped.kernels.union_find import link_pairs, resolve_labels
+
     numbering = number_documents(*part_rows)
-    dtype = np.uint32 if numbering.num_documents < 1 << 32 else np.int64
+    count = numbering.num_documents
+    members = scratch / "members.refs", scratch / "members.labels"
     with tempfile.TemporaryDirectory(dir=scratch, prefix="components-") as folder:
-        size = max(1, memory_bytes // 4 // np.dtype(dtype).itemsize)
-        ranges = Ranges(numbering, size, Path(folder), block_rows_of(memory_bytes))
-        sweep_down(pair_files, ranges, dtype)
-        unfinished = sweep_up(ranges)
-        membership = Membership(scratch / "members.refs", scratch / "members.labels")
-        unfinished.row_ids.replace(membership.row_ids)
-        unfinished.labels.replace(membership.labels)
-    return membership
-
-
-def sweep_down(pair_files: Sequence[Path], ranges: Ranges, dtype: type[np.generic]) -> None:
-    """Link each range, the highest first, and write its parents to a file."""
-    from assets.deduped.kernels.union_find import link_pairs
-
-    blocks = numbered_blocks(pair_files, ranges)
-    if ranges.count > 1:
-        for block in blocks:
-            ranges.append("pairs", block, 1)
-    for index in reversed(range(ranges.count)):
-        low = ranges.low(index)
-        high = min(low + ranges.size, ranges.numbering.num_documents)
-        parents = np.arange(low, high, dtype=dtype)
-        for block in blocks if ranges.count == 1 else ranges.take("pairs", index):
-            ranges.append("pairs", link_pairs(block, low, parents), 1)
-        for start in range(0, len(parents) if low else 0, ranges.block_rows):
-            lower = parents[start : start + ranges.block_rows].astype(np.int64)
-            asking = np.flatnonzero(lower < low)
-            ranges.append("asked", np.column_stack([lower[asking], asking + start + low]), 0)
-        np.save(ranges.path("parents", index).with_suffix(".npy"), parents)
-
-
-def sweep_up(ranges: Ranges) -> Membership:
-    """Turn parents into labels, the lowest range first; write the members of components."""
-    from assets.deduped.kernels.union_find import resolve_labels
-
-    unfinished = Membership(ranges.folder / "refs", ranges.folder / "labels")
-    with unfinished.row_ids.open("wb") as row_ids, unfinished.labels.open("wb") as labels:
-        for index in range(ranges.count):
-            low, path = ranges.low(index), ranges.path("parents", index).with_suffix(".npy")
-            parents = np.load(path)
-            path.unlink()
-            is_member = np.zeros(len(parents), np.bool_)
-            for rows in ranges.take("answers", index):
-                parents[rows[:, 1] - low] = rows[:, 0]
-            resolve_labels(parents, low, is_member)
-            for rows in ranges.take("asked", index):
-                is_member[rows[:, 0] - low] = True
-                rows[:, 0] = parents[rows[:, 0] - low]
-                ranges.append("answers", rows, 1)
-            for start in range(0, len(parents), ranges.block_rows):
-                members = np.flatnonzero(is_member[start : start + ranges.block_rows]) + start
-                numbered_row_ids(members + low, ranges.numbering).tofile(row_ids)
-                numbered_row_ids(parents[members].astype(np.int64), ranges.numbering).tofile(labels)
-    return unfinished
+        dtype = np.uint32 if count < 1 << 32 else np.int64
+        parents = _new_array(Path(folder) / "parents", dtype, count)
+        is_member = _new_array(Path(folder) / "is_member", np.bool_, count)
+        for start in range(0, count, LARGEST_BLOCK):
+            stop = min(count, start + LARGEST_BLOCK)
+            parents[start:stop] = np.arange(start, stop)
+        for block in _numbered_blocks(pair_files, numbering, block_rows):
+            link_pairs(block, parents)
+        resolve_labels(parents, is_member)
+        with members[0].open("wb") as row_ids, members[1].open("wb") as labels:
+            for start in range(0, count, LARGEST_BLOCK):
+                found = np.flatnonzero(is_member[start : start + LARGEST_BLOCK]) + start
+                numbered_row_ids(found, numbering).tofile(row_ids)
+                numbered_row_ids(parents[found].astype(np.int64), numbering).tofile(labels)
+    return _map_words(members[0]), _map_words(members[1])
 
 
 def split_pairs(
     pair_files: Sequence[Path],
-    part_ids: NDArray[np.int64],
+    part_ids: Integers,
     members: Components,
-    batches: int,
-    scratch: Path,
-    memory_bytes: int,
-) -> list[Path]:
+    paths: Sequence[Path],
+    block_rows: int,
+) -> None:
     """Write a file for each batch with the pairs of its components that are not known.
 
-    `batch_of` gives the batch of a component. Pairs of other parts than `part_ids` are passed over.
-    `pair_files` are those that `members` was found in by `find_components`; in all the files
-    together each pair comes once. A batch without pairs has an empty file.
+    `paths` are those files; `batch_of` gives the batch of a component. Pairs of other parts than
+    `part_ids` are passed over. `pair_files` are those that `members` was found in by
+    `find_components`; in all the files together each pair comes once. A batch without pairs has an
+    empty file.
     """
-    from assets.deduped.kernels.union_find import find_labels
-
-    check_pair_files(pair_files)
-    paths = [scratch / f"batch_{batch:06}.pairs" for batch in range(batches)]
     for path in paths:
         path.write_bytes(b"")
-    position = 0
-    for block in unique_blocks(pair_files, part_ids, block_rows_of(memory_bytes)):
-        places = np.minimum(np.searchsorted(members.row_ids, block[:, 0]), len(members.row_ids) - 1)
-        block = block[~members.is_known[places]]
-        found, position = find_labels(block, members.row_ids, members.labels, position)
-        append_grouped(block, batch_of(found, batches), paths)
-    return paths
+    for block in unique_blocks(pair_files, part_ids, block_rows):
+        places = np.searchsorted(members.row_ids, block[:, 0])
+        places = np.minimum(places, len(members.row_ids) - 1)
+        if (members.row_ids[places] != block[:, 0]).any():
+            raise ValueError(
+                "a pair is of no component: pass the pairs that the components were made of"
+            )
+        is_undecided = ~members.is_known[places]
+        batches = batch_of(members.labels[places[is_undecided]], len(paths))
+        order = np.argsort(batches, kind="stable")
+        ends = np.searchsorted(batches[order], np.arange(len(paths) - 1), side="right")
+        grouped = np.split(block[is_undecided][order], ends)
+        for path, rows in zip(paths, grouped, strict=True):
+            if len(rows):
+                with path.open("ab") as file:
+                    rows.tofile(file)
 
 
-def numbered_blocks(pair_files: Sequence[Path], ranges: Ranges) -> Iterator[Pairs]:
+def unique_blocks(
+    pair_files: Sequence[Path], part_ids: Integers, block_rows: int
+) -> Iterator[Pairs]:
+    """Yield all pairs of sorted files, each once and in order, in blocks, uint64 [m, 2].
+
+    Pairs of other parts than `part_ids` are passed over: the index keeps those of removed parts
+    until it is written again. A block takes from every file the pairs up to the last one that all
+    files have been read to, so that the copies of a pair come in one block. Raises StoreError for a
+    file that does not hold whole pairs.
+    """
+    is_live = np.zeros(int(part_ids.max(initial=-1)) + 2, np.bool_)
+    is_live[part_ids] = True
+    step = max(1, block_rows // max(1, len(pair_files)))
+    left = {path: count_pairs(path) for path in pair_files}
+    positions = dict.fromkeys(left, 0)
+    while left := {path: rows for path, rows in left.items() if positions[path] < rows}:
+        runs = {
+            path: np.fromfile(path, np.uint64, 2 * step, offset=positions[path] * PAIR_BYTES)
+            for path in left
+        }
+        pairs = {path: run.reshape(-1, 2) for path, run in runs.items()}
+        unread = [path for path, run in pairs.items() if positions[path] + len(run) < left[path]]
+        if unread:
+            last = min((pairs[path][-1] for path in unread), key=lambda pair: pair.tolist())
+            pairs = {path: run[: rows_up_to(run, last)] for path, run in pairs.items()}
+        for path, run in pairs.items():
+            positions[path] += len(run)
+        block = sorted_pairs(np.concatenate(list(pairs.values())))
+        parts = np.minimum(parts_of(block), len(is_live) - 1)
+        yield block[is_live[parts].all(axis=1)]
+
+
+def rows_up_to(pairs: Pairs, last: NDArray[np.uint64]) -> int:
+    """Count the sorted pairs, uint64 [m, 2], up to and including the pair `last`, uint64 [2]."""
+    start, stop = (pairs[:, 0].searchsorted(last[0], side) for side in ("left", "right"))
+    return int(start + pairs[start:stop, 1].searchsorted(last[1], "right"))
+
+
+def block_rows_of(memory_bytes: int) -> int:
+    """Return the number of pairs to hold at once."""
+    return max(1, min(LARGEST_BLOCK, memory_bytes // BLOCK_SHARE))
+
+
+def count_pairs(path: Path) -> int:
+    """Count the pairs of a file; StoreError if they are not whole."""
+    pairs, rest = divmod(path.stat().st_size, PAIR_BYTES)
+    if rest:
+        raise StoreError(
+            f"{path} is truncated: {path.stat().st_size:,} bytes are not a whole number of pairs "
+            f"of {PAIR_BYTES} bytes. Materialize `band_index` again."
+        )
+    return pairs
+
+
+def _numbered_blocks(
+    pair_files: Sequence[Path], numbering: Numbering, block_rows: int
+) -> Iterator[Integers]:
     """Yield all pairs once, as numbers, int64 [m, 2].
 
     Raises StoreError for a pair of other documents.
     """
-    for block in unique_blocks(pair_files, ranges.numbering.part_ids, ranges.block_rows):
+    for block in unique_blocks(pair_files, numbering.part_ids, block_rows):
         try:
-            yield number_pairs(block, ranges.numbering)
+            yield number_pairs(block, numbering)
         except ValueError as error:
             raise StoreError(
                 f"Pairs of band_index[all] are of other documents: {error} "
@@ -236,7 +245,12 @@ def numbered_blocks(pair_files: Sequence[Path], ranges: Ranges) -> Iterator[Pair
             ) from error
 
 
-def _map_words(path: Path) -> NDArray[np.uint64]:
+def _new_array(path: Path, dtype: type[np.generic], count: int) -> NDArray[Any]:
+    """Map a new file of `count` zeros; one of none could not be mapped."""
+    return np.asarray(np.memmap(path, dtype, "w+", shape=max(1, count)))[:count]
+
+
+def _map_words(path: Path) -> RowIds:
     """Map a raw file of uint64; an empty file, which cannot be mapped, is an empty array."""
     if path.stat().st_size == 0:
         return np.empty(0, np.uint64)

@@ -108,17 +108,19 @@ def _candidates(
     row_ids: NDArray[np.uint64], pairs: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return the earlier candidates of each row: offsets, int64 [n + 1], and rows, int32."""
-    from assets.deduped.kernels.document_rows import group_pairs, rows_of_pairs
+    from assets.deduped.kernels.document_rows import group_pairs
 
-    places = np.argsort(row_ids, kind="stable").astype(np.int32)
-    rows = rows_of_pairs(row_ids[places], places, pairs)
-    if (rows < 0).any():
+    order = np.argsort(row_ids, kind="stable").astype(np.int32)
+    places = np.searchsorted(row_ids[order], pairs)
+    rows = order[np.minimum(places, len(order) - 1)]
+    if (row_ids[rows] != pairs).any():
         ref = int(np.setdiff1d(pairs, row_ids)[0])
         raise ValueError(
             f"A pair names the document {ref >> 32}:{ref & 0xFFFFFFFF} (part:row), which is not "
             "among the members. Pass both ends of every pair."
         )
-    earlier: tuple[NDArray[np.int64], NDArray[np.int32]] = group_pairs(rows, len(row_ids))
+    earlier: tuple[NDArray[np.int64], NDArray[np.int32]]
+    earlier = group_pairs(np.sort(rows, axis=1), len(row_ids))
     return earlier
 
 

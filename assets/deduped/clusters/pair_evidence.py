@@ -56,12 +56,12 @@ def evidence_of(
 
 def _first_of_equal(hashes: pl.Series, groups: NDArray[np.uint64]) -> NDArray[np.uint32]:
     """Return the first row of the same group with an equal hash, uint32 [n]; its own for null."""
-    from assets.deduped.kernels.document_rows import first_of_equal
+    from assets.deduped.kernels.document_rows import first_equal
 
-    is_set = hashes.is_not_null().to_numpy()
-    words = np.empty((len(hashes), 3), np.uint64)
-    words[:, :2], words[:, 2] = _hash_words(hashes), groups
-    firsts: NDArray[np.uint32] = first_of_equal(words, is_set)
+    rows = np.flatnonzero(hashes.is_not_null().to_numpy())
+    words = np.column_stack([_hash_words(hashes), groups])[rows]
+    firsts = np.arange(len(hashes), dtype=np.uint32)
+    firsts[rows] = rows[first_equal(np.ascontiguousarray(words.T))]
     return firsts
 
 

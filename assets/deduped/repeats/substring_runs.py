@@ -132,7 +132,7 @@ def hashes_of(table: pl.DataFrame) -> Hashes:
 
 def _first_equal(hashes: Hashes) -> Places:
     """Return the first place with hashes equal to those of each, int64 [n], of uint64 [2, n]."""
-    from assets.deduped.kernels.word_runs import first_equal
+    from assets.deduped.kernels.document_rows import first_equal
 
     first: Places = first_equal(hashes)
     return first
@@ -207,10 +207,15 @@ def located_spans(documents: pl.DataFrame, spans: Places) -> pl.DataFrame:
     Returns doc_id; start and stop UInt32, byte offsets into the text, of the first word's start and
     the last word's end; num_words UInt32.
     """
-    from assets.deduped.kernels.word_runs import locate_words
+    from assets.deduped.kernels.unit_positions import locate_units
 
     data, offsets = text_buffers(documents["text"])
-    start, stop = locate_words(data, offsets, code_point_entries(), spans)
-    columns = {"start": start, "stop": stop, "num_words": spans[2] - spans[1]}
+    first_and_last = np.stack([spans[0], spans[1], spans[0], spans[2] - 1], axis=1).reshape(-1, 2)
+    places = locate_units(data, offsets, code_point_entries(), first_and_last, True)
+    columns = {
+        "start": places[::2, 0],
+        "stop": places[1::2, 1],
+        "num_words": spans[2] - spans[1],
+    }
     numbers = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64)).cast(pl.UInt32)
     return numbers.insert_column(0, documents["doc_id"].gather(spans[0]))
