@@ -9,8 +9,7 @@ import polars as pl
 
 from assets.deduped.clusters.cleanliness import text_facts
 from assets.deduped.clusters.duplicates import decide
-from assets.deduped.index.band_index import candidate_pairs, merge_runs
-from assets.deduped.index.row_ids import row_ids_of
+from assets.deduped.index.band_index import candidate_pairs, merge_runs, row_ids_of
 from assets.deduped.minhash.minhash import shingle_sets
 from assets.deduped.minhash.signatures import signatures
 from resources.settings.dedup import DedupConfig

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("assets", "corpus_loader", "pipeline_defs", "resources")
 BLOCK = re.compile(r"^```(py|diff) (\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-MOST_FILES = 3  # that a reader or a rule may touch
+MOST_FILES = 4  # of a stage; a reader or a rule touches three
 
 SUBTITLES = "1\n00:00:01,000 --> 00:00:02,500\nBees fly.\n\n2\n00:00:03,000 --> 00:00:04,000\nSo.\n"
 READ_SUBTITLES = """
@@ -74,6 +74,37 @@ with folder.writing(1):
 assert main(["sizes"]) == main(["sizes", "--json"]) == main(["sizes", "--help"]) == 0
 """
 
+MEASURE_LENGTHS = """
+from pathlib import Path
+import polars as pl
+from assets.deduped.deduped_records import DEDUPED, DedupedNumbers, DedupedProvenance
+from assets.stages import BY_NAME
+from pipeline_defs.commands.look.status import SOURCE_STAGES
+from resources.corpus import Corpus
+from resources.settings.pipeline import load_settings
+from resources.store.records import Manifest, Stats
+from resources.store.store import PartWriter, Store
+
+config = Path("pipeline.yaml")
+config.write_text(
+    "{store: store, sources: [{name: s, where: in/*}], phases: [{name: p, weights: {s: 1}}]}"
+)
+corpus = Corpus(load_settings(config), config, Store(Path("store")))
+writer = PartWriter(corpus.store.partition("deduped", "s"), "p", "f" * 32)
+writer.write_parquet("documents", pl.DataFrame({"doc_id": ["a"], "text": ["Bees fly."]}))
+stats = Stats(1, 1, numbers=DedupedNumbers())
+parts = (writer.publish(stats),)
+about = DedupedProvenance("")
+corpus.store.partition("deduped", "s").commit(
+    Manifest("deduped", "s", "f" * 64, DEDUPED.code_version, {}, parts, stats, about)
+)
+stage = BY_NAME["lengths"]
+[task] = stage.plan(corpus, "s").tasks
+[record] = stage.work(task)
+assert pl.read_parquet(task.published_file("lengths")[0].checked()).rows() == [("a", 9)]
+assert "lengths" in SOURCE_STAGES
+"""
+
 
 def follow(recipe: str, folder: Path) -> list[str]:
     """Copy the product to a folder, make the changes of a recipe, and return the changed files."""
@@ -108,6 +139,7 @@ def changed(text: str, diff: str) -> str:
         ("A reader", f"SUBTITLES = {SUBTITLES!r}\n{READ_SUBTITLES}", ""),
         ("A verb", PRINT_SIZES, r"raw +1,234 *\n.*\"raw\": 1234.*Print the bytes of each stage"),
         ("A shard format", WRITE_TEXT_IDS, ""),
+        ("A stage between two others", MEASURE_LENGTHS, ""),
     ],
 )
 def test_a_recipe_of_contributing_works(

@@ -33,7 +33,7 @@ from assets.bucketed.report import (
 )
 from assets.bucketed.sequence_ids import sequence_ids
 from assets.bucketed.sequences import PLACE_COLUMNS, ROW_COLUMNS, count_empty
-from assets.tokenized.refused_chat_files import usable_tokenized
+from assets.tokenized.chat_template_files import usable_tokenized
 from assets.tokenized.tokenized_records import NO_TOKENS, token_bytes
 from resources.content_windows import content_windows
 from resources.corpus import Corpus

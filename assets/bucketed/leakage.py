@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 
 from assets.deduped.minhash.minhash import shingle_sets
+from assets.text.table_rows import numbers_between
 from resources.settings.dedup import DedupConfig
 
 MOST_SHARE = 0.2
@@ -40,7 +41,7 @@ def sketch(documents: pl.DataFrame) -> pl.DataFrame:
     all_of = np.diff(offsets)
     sizes = np.where(documents["is_held"].to_numpy(), all_of, np.minimum(all_of, SKETCH_SIZE))
     rows = np.repeat(np.arange(documents.height), sizes)
-    numbers = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    numbers = numbers_between(np.zeros_like(sizes), sizes)
     places = offsets[rows] + numbers * all_of[rows] // sizes[rows]
     drawn = pl.DataFrame({"row": rows, "hashes": hashes[places]})
     found = drawn.group_by("row", maintain_order=True).agg("hashes")

@@ -68,9 +68,10 @@ class SketchInputs:
 
 @dataclass(frozen=True)
 class LeakageInputs:
-    """The parts of all documents, and their sketches; None if there are no parts."""
+    """The keys and documents of all parts, and their sketches; None if there are no parts."""
 
-    parts: tuple[SketchInputs, ...]
+    keys: tuple[PartKey, ...]
+    documents: tuple[KeptDocuments, ...]
     sketches: PassFiles | None = None
 
 
@@ -87,7 +88,10 @@ def plan_leakage(corpus: Corpus, partition: str) -> Plan:
     tasks.sort(key=lambda task: task.name)
     made_of = [[task.name, task.fingerprint] for task in tasks]
     work_bytes = sum(task.work_bytes for task in tasks) // 10
-    inputs = LeakageInputs(tuple(task.payload for task in tasks))
+    parts: list[SketchInputs] = [task.payload for task in tasks]
+    inputs = LeakageInputs(
+        tuple(part.key for part in parts), tuple(part.documents for part in parts)
+    )
     maker = tasks_of(corpus, LEAKAGE, partition)
     result: Task[Any] = maker.task(SHARES, made_of, inputs, work_bytes=work_bytes)
     provenance = LeakageProvenance(corpus.store.newest(HELD_OUT, GLOBAL).fingerprint, deduped)
@@ -141,7 +145,7 @@ def publish_shares(task: Task[LeakageInputs]) -> list[PartRecord]:
     found = find_candidates(held, occurrences_of(inputs, held["hash"]))
     ngrams = pl.concat([NO_OCCURRENCES, *candidate_ngrams(inputs, found)])
     shares = worst_shares(ngrams, held, occurrences_of(inputs, ngrams["hash"]))
-    keys = pl.DataFrame([part.key for part in inputs.parts], KEYS, orient="row")
+    keys = pl.DataFrame(inputs.keys, KEYS, orient="row")
     is_left_out = pl.col("share") > MOST_SHARE
     table = shares.select("doc_id", "held_doc_id", "share", is_left_out=is_left_out).with_columns(
         keys[shares["part"]]
@@ -173,8 +177,7 @@ def occurrences_of(inputs: LeakageInputs, hashes: pl.Series) -> list[pl.DataFram
 def candidate_ngrams(inputs: LeakageInputs, found: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Yield all n-grams of the candidates of each part that has any, from their texts."""
     for (number, *_), rows in found.group_by("part", maintain_order=True):
-        documents = inputs.parts[number].documents
-        texts = read_some(documents, rows["doc_id"], ["doc_id", "text"])
+        texts = read_some(inputs.documents[number], rows["doc_id"], ["doc_id", "text"])
         yield occurrences(number, sketch(texts.with_columns(is_held=True)))
 
 

@@ -8,9 +8,8 @@ import msgspec
 import polars as pl
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
-from assets.deduped.clusters.removal_files import Removals, removals_by_part
 from assets.deduped.clusters.report import rate_jump
-from assets.deduped.decontamination.report import contamination_markdown
+from assets.deduped.decontamination.contamination import contamination_markdown
 from assets.deduped.dedupe import Deduped, Findings, dedupe
 from assets.deduped.deduped_records import (
     DEDUPED,
@@ -25,8 +24,8 @@ from assets.deduped.deduped_records import (
 )
 from assets.deduped.document_files import FILTERED_DOCUMENTS, KEPT, KEPT_COLUMNS
 from assets.deduped.index.ledger import PartKey
-from assets.deduped.repeats.repeated_line_files import LIST_SCHEMA
-from assets.deduped.repeats.repeated_lines import configs_of
+from assets.deduped.removal_files import Removals, removals_by_part
+from assets.deduped.repeats.repeated_lines import LIST_SCHEMA, configs_of
 from assets.deduped.repeats.substrings import finding
 from assets.deduped.signed_files import clustered_documents
 from assets.report.drift import judge_drift
@@ -88,7 +87,7 @@ class DedupInputs:
 
     @property
     def is_cut(self) -> bool:
-        """Whether texts are cut, and so read."""
+        """True if texts are cut, and so read."""
         return self.repeated is not None or self.spans is not None
 
     @property

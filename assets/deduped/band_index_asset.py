@@ -13,35 +13,119 @@ from numpy.typing import NDArray
 
 from assets.deduped.deduped_records import (
     BAND_INDEX,
+    BandIndexNumbers,
     BandIndexProvenance,
     IndexManifest,
     SignaturesNumbers,
 )
-from assets.deduped.index.band_index import Segment
-from assets.deduped.index.hash_prefixes import prefix_bits_for
-from assets.deduped.index.index_files import KeyFile, SegmentFiles, read_ledger
-from assets.deduped.index.ledger import (
-    FileRows,
-    LedgerEntry,
-    SignedPart,
-    absorbed_from,
-    continue_ledger,
+from assets.deduped.index.band_index import (
+    ENTRY_BYTES,
+    Entries,
+    Segment,
+    candidate_pairs,
+    merge_runs,
+    prefix_bits_for,
+    sorted_pairs,
+    unpaired_rows,
 )
-from assets.deduped.index.segment_files import (
-    PrefixInputs,
-    SearchInputs,
-    find_unpaired,
-    index_prefix,
+from assets.deduped.index.index_files import (
+    Files,
+    KeyFile,
+    SegmentFiles,
+    entries_of_keys,
+    entries_of_rows,
+    inherited_pairs,
+    live_entries,
+    live_rows,
+    part_entries,
+    read_ledger,
+    read_pairs,
+    read_runs,
 )
+from assets.deduped.index.ledger import FileRows, LedgerEntry, SignedPart, continue_ledger
 from assets.deduped.signed_files import signed_sources
+from resources.absorbed_runs import absorbed_from
 from resources.corpus import Corpus
 from resources.made_under import check_made_under, is_made_by
 from resources.passes import Earlier, Pass, derive_task, in_passes
 from resources.stage import Metadata, Stage
-from resources.store.records import Manifest, PartRecord, numbers_of, required_file
+from resources.store.mapped_files import map_array
+from resources.store.records import Manifest, PartRecord, Stats, numbers_of, required_file
 from resources.store.store import published_file
 from resources.takedowns import read_takedowns, takedowns_by_source, task_name
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
+
+UNPAIRED = "refs"  # kind of the file with the rows that lost the row that they were paired with
+
+
+@dataclass(frozen=True)
+class SearchInputs:
+    """Inputs of the search for unpaired rows: all pairs, and the live parts, bool by number."""
+
+    is_live: NDArray[np.bool_]
+    pairs: Files
+
+
+@dataclass(frozen=True)
+class PrefixInputs:
+    """Inputs of one file of the new segment: of all of them, the keys with one prefix.
+
+    `search` finds the rows of `kept` parts that lost the row that they were paired with.
+    """
+
+    is_live: NDArray[np.bool_]
+    prefix: int
+    prefix_bits: int
+    added: Sequence[KeyFile]
+    kept: Sequence[KeyFile]
+    staying: Sequence[SegmentFiles]
+    absorbed: Sequence[SegmentFiles]
+    absorbed_pairs: Sequence[SegmentFiles]
+    search: Task[SearchInputs] | None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The prefix and its number of bits."""
+        return self.prefix, self.prefix_bits
+
+
+def find_unpaired(task: Task[SearchInputs]) -> list[PartRecord]:
+    """Find the rows that were paired with a row that is gone: they look for another."""
+    empty = np.empty(0, np.uint64)
+    row_ids = [
+        unpaired_rows(read_pairs(file, rows), task.payload.is_live)
+        for file, rows in task.payload.pairs
+    ]
+    unpaired = np.unique(np.concatenate([empty, *row_ids]))
+    writer = task.writer()
+    writer.write_arrays(UNPAIRED, unpaired)
+    return [writer.publish(Stats(len(unpaired), len(unpaired)))]
+
+
+def index_prefix(task: Task[PrefixInputs]) -> list[PartRecord]:
+    """Build one file of a segment, and find the pairs of the rows that look for one."""
+    inputs, place, is_live = task.payload, task.payload.place, task.payload.is_live
+    added = merge_runs((part_entries(part, *place) for part in inputs.added), inputs.prefix_bits)
+    absorbed = [live_entries(run, is_live) for run in read_runs(inputs.absorbed, *place)]
+    merged = merge_runs([*absorbed, added], inputs.prefix_bits) if absorbed else added
+    pairs = [live_rows(p, is_live) for p in inherited_pairs(inputs.absorbed_pairs, *place)]
+    for wanted in (added, *unpaired_of(inputs)):
+        staying = entries_of_keys(inputs.staying, wanted[0], *place)
+        pairs.append(candidate_pairs(wanted, [*staying, merged], is_live))
+    all_pairs = sorted_pairs(np.concatenate(pairs)) if len(pairs) > 1 else pairs[0]
+    writer = task.writer()
+    writer.write_arrays("entries", *merged)
+    writer.write_arrays("pairs", all_pairs)
+    num_keys = len(merged[0])
+    return [writer.publish(Stats(num_keys, num_keys, numbers=BandIndexNumbers(len(all_pairs))))]
+
+
+def unpaired_of(inputs: PrefixInputs) -> Iterator[Entries]:
+    """Yield the keys with the prefix of the rows that the search found, part by part."""
+    if inputs.search is not None:
+        file, count = inputs.search.published_file(UNPAIRED)
+        row_ids = map_array(file.checked(), np.uint64, (count,))
+        yield from entries_of_rows(row_ids, inputs.kept, *inputs.place)
 
 
 @dataclass(frozen=True)
@@ -133,9 +217,10 @@ def read_index(corpus: Corpus, partition: str, config: dict[str, Any]) -> Index:
     if manifest is None:
         return Index([], [], {}, 0, "")
     newest = manifest.provenance
-    tasks = {
+    place = corpus.store.root, manifest.stage, manifest.partition
+    tasks: dict[Segment, list[Task]] = {
         segment: [
-            published_task(corpus, manifest, part)
+            Task(*place, part.name, part.fingerprint, work_bytes=0, payload=None)
             for part in manifest.parts
             if part.name.startswith(segment_name(segment))
         ]
@@ -147,12 +232,6 @@ def read_index(corpus: Corpus, partition: str, config: dict[str, Any]) -> Index:
         return index
     unknown = [msgspec.structs.replace(entry, fingerprint="") for entry in newest.ledger]
     return Index(unknown, [], {}, newest.next_id, "")
-
-
-def published_task(corpus: Corpus, manifest: IndexManifest, part: PartRecord[Any]) -> Task[None]:
-    """Return the task that published a part of a manifest."""
-    place = corpus.store.root, manifest.stage, manifest.partition
-    return Task(*place, part.name, part.fingerprint, work_bytes=0, payload=None)
 
 
 def segment_name(segment: Segment) -> str:
@@ -173,7 +252,11 @@ def plan_update(corpus: Corpus, index: Index, signed: Sequence[Manifest[Any, Any
         for key, (_, part) in parts.items()
     ]
     kept, added = continue_ledger(index.ledger, signed_parts, read_ledger(corpus), index.next_id)
-    keys = {entry.id: key_file(corpus, entry.id, *parts[entry.key]) for entry in kept + added}
+    keys = {}
+    for entry in kept + added:
+        manifest, part = parts[entry.key]
+        file = required_file(manifest, part, "keys")
+        keys[entry.id] = KeyFile(entry.id, corpus.store.file_of(manifest, file), file.rows)
     return Update(index, kept, added, keys)
 
 
@@ -183,14 +266,6 @@ def files_in(part: PartRecord[Any]) -> FileRows:
     if numbers.files is UNSET or numbers.file_stops is UNSET:
         return ()
     return tuple(zip(numbers.files, numbers.file_stops, strict=True))
-
-
-def key_file(
-    corpus: Corpus, number: int, manifest: Manifest[Any, Any], part: PartRecord[Any]
-) -> KeyFile:
-    """Return the file of a signed part's keys."""
-    file = required_file(manifest, part, "keys")
-    return KeyFile(number, corpus.store.file_of(manifest, file), file.rows)
 
 
 def plan_segments(corpus: Corpus, update: Update) -> tuple[list[Segment], list[Task]]:
@@ -207,7 +282,7 @@ def plan_segments(corpus: Corpus, update: Update) -> tuple[list[Segment], list[T
     segment = Segment(
         first=absorbed[0].first if absorbed else index.next_id,
         stop=update.next_id,
-        prefix_bits=prefix_bits_for(num_keys, corpus.settings.dedup.memory_bytes),
+        prefix_bits=prefix_bits_for(num_keys * ENTRY_BYTES, corpus.settings.dedup.memory_bytes),
         entries=num_keys,
     )
     tasks = segment_tasks(corpus, update, segment, (staying, absorbed))

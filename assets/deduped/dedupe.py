@@ -9,20 +9,12 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from assets.deduped.clusters.duplicates import drop_duplicates
-from assets.deduped.decontamination.contaminated_documents import tag_documents
-from assets.deduped.repeats.repeated_lines import Unit, cut_repeated
+from assets.deduped.decontamination.contamination import tag_documents
+from assets.deduped.repeats.repeated_lines import CHANGE_SCHEMA, cut_repeated, units_of
 from assets.deduped.repeats.substrings import cut_spans
 from resources.settings.dedup import DedupConfig
-from resources.settings.repeats import RepeatedLinesConfig
 
-CHANGES_SCHEMA = {
-    "doc_id": pl.String,
-    "num_cut": pl.UInt32,
-    "cut_chars": pl.UInt32,
-    "kept_share": pl.Float64,
-    "is_rejected": pl.Boolean,
-    "step": pl.String,
-}
+CHANGES_SCHEMA = pl.Schema([*CHANGE_SCHEMA.items(), ("step", pl.String)])
 
 
 @dataclass(frozen=True)
@@ -88,16 +80,6 @@ def dedupe(documents: pl.DataFrame, findings: Findings, config: DedupConfig) -> 
     if findings.spans is not None and config.substrings is not None:
         result.cut("substrings", cut_spans(result.documents, findings.spans, config.substrings))
     if findings.repeated is not None:
-        cut_units(result, findings.repeated, config)
+        for unit, settings in reversed(units_of(config).items()):  # paragraphs, then lines
+            result.cut(unit, cut_repeated(result.documents, findings.repeated, settings, unit))
     return result
-
-
-def cut_units(result: Deduped, repeated: pl.DataFrame, config: DedupConfig) -> None:
-    """Cut repeated paragraphs, then repeated lines, as far as they are configured."""
-    units: dict[Unit, RepeatedLinesConfig | None] = {
-        "paragraphs": config.paragraphs,
-        "lines": config.lines,
-    }
-    for unit, settings in units.items():
-        if settings is not None:
-            result.cut(unit, cut_repeated(result.documents, repeated, settings, unit))

@@ -11,12 +11,8 @@ from assets.deduped.decontamination.evaluation_files import (
     read_items,
 )
 from assets.deduped.decontamination.evaluation_index import REPEATED, TOO_SHORT, build_index
-from assets.deduped.decontamination.evaluation_index_files import (
-    TABLES,
-    EvaluationManifest,
-    index_files,
-)
 from assets.deduped.deduped_records import EVALUATION, EvaluationNumbers
+from assets.deduped.evaluation_index_files import TABLES, EvaluationManifest, index_files
 from assets.raw.readers.formats import foreign_code
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus

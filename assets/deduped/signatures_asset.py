@@ -10,14 +10,13 @@ import msgspec
 import polars as pl
 import xxhash
 
-from assets.deduped.decontamination.contaminated_documents import is_contaminated
-from assets.deduped.decontamination.contamination import find_contamination
-from assets.deduped.decontamination.evaluation_index_files import (
+from assets.deduped.decontamination.contamination import find_contamination, is_contaminated
+from assets.deduped.deduped_records import SIGNATURES, SignaturesNumbers, SignaturesProvenance
+from assets.deduped.evaluation_index_files import (
     IndexFiles,
     find_evaluation_index,
     load_index,
 )
-from assets.deduped.deduped_records import SIGNATURES, SignaturesNumbers, SignaturesProvenance
 from assets.deduped.minhash.signatures import columns_read
 from assets.deduped.minhash.signatures import signatures as sign_documents
 from assets.filtered.filtered_records import FILTERED

@@ -9,13 +9,13 @@ and the spans. Parts of the first four are removed when the manifest is committe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from unicodedata import unidata_version
 
 import msgspec
+import polars as pl
 
-from assets.deduped.clusters.removal_files import removals_by_part
 from assets.deduped.deduped_records import (
     DUPLICATES,
     SUBSTRINGS,
@@ -24,26 +24,151 @@ from assets.deduped.deduped_records import (
     SubstringsProvenance,
     cluster_parts,
 )
-from assets.deduped.repeats.substring_files import (
-    HashInputs,
-    PartInputs,
-    RunsInputs,
-    SpansInputs,
-    find_elsewhere,
-    find_picks,
-    find_runs,
-    find_spans,
-    find_twice,
+from assets.deduped.index.band_index import prefix_bits_for
+from assets.deduped.removal_files import Removals, remaining, removals_by_part
+from assets.deduped.repeats.substring_runs import (
+    candidate_runs,
+    distinct_runs,
+    fingerprints,
+    located_spans,
+    numbered,
+    repeated_words,
+    shared_picks,
+    shared_runs,
 )
-from assets.deduped.repeats.substrings import LongestSpan, finding, substrings_markdown
+from assets.deduped.repeats.substrings import (
+    NUM_LONGEST,
+    LongestSpan,
+    finding,
+    longest_spans,
+)
+from assets.deduped.repeats.table_files import rows_of_part, tables_with_prefix
 from assets.deduped.signed_files import clustered_documents, signed_sources
+from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
-from resources.materialize.excerpts import DocumentText
+from resources.materialize.excerpts import DocumentText, as_excerpt
 from resources.passes import Earlier, Pass, PassFiles, derive_task, file_of, in_passes, list_files
 from resources.settings.repeats import SubstringsConfig
 from resources.stage import MainTable, Metadata, Stage
-from resources.store.records import Manifest, fingerprint_of
-from resources.tasks import GLOBAL, SIMULTANEOUS, Plan, Task, tasks_of
+from resources.store.mapped_files import read_arrow
+from resources.store.published import PublishedFile
+from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, to_json
+from resources.tasks import GLOBAL, Plan, Task, tasks_of
+
+
+@dataclass(frozen=True)
+class PartInputs:
+    """Inputs of a pass over a filtered part; texts are compared with those of the same salt."""
+
+    source: str
+    part: str
+    number: int  # in ingest order
+    documents: PublishedFile
+    removals: Removals
+    config: SubstringsConfig
+    salt: int
+
+    def read(self) -> pl.DataFrame:
+        """Read doc_id and text of the part's remaining documents, in order."""
+        return remaining(self.documents, self.removals, ["doc_id", "text"])
+
+
+@dataclass(frozen=True)
+class HashInputs:
+    """Inputs of a pass over the hashes with a prefix: the tables of the parts' earlier pass.
+
+    `place` is the prefix and its number of bits.
+    """
+
+    place: tuple[int, int]
+    config: SubstringsConfig
+    parts: PassFiles
+
+
+@dataclass(frozen=True)
+class RunsInputs:
+    """Inputs of the third pass over a part: the tables of picks that occur twice."""
+
+    of_part: PartInputs
+    twice: PassFiles
+
+
+@dataclass(frozen=True)
+class SpansInputs:
+    """Inputs of the last pass over a part: its runs, and the tables of runs found elsewhere."""
+
+    of_part: PartInputs
+    runs: PublishedFile
+    elsewhere: PassFiles
+
+
+def find_picks(task: Task[PartInputs]) -> list[PartRecord]:
+    """First pass: find the picks of a part's runs."""
+    inputs = task.payload
+    return publish_tables(
+        task, picks=fingerprints(inputs.read()["text"], inputs.config, inputs.salt)
+    )
+
+
+def find_twice(task: Task[HashInputs]) -> list[PartRecord]:
+    """Second pass: find the picks with a prefix that occur twice or more."""
+    return publish_tables(task, twice=shared_picks(numbered_rows(task.payload)))
+
+
+def find_runs(task: Task[RunsInputs]) -> list[PartRecord]:
+    """Third pass: find the runs of a part whose picks occur twice or more.
+
+    A part without any is not read.
+    """
+    inputs = task.payload.of_part
+    shared = rows_of_part(task.payload.twice, inputs.number)["hash"]
+    texts = inputs.read()["text"] if len(shared) else pl.Series(dtype=pl.String)
+    runs = candidate_runs(texts, shared, inputs.config, inputs.salt)
+    return publish_tables(task, runs=runs, distinct=distinct_runs(runs))
+
+
+def find_elsewhere(task: Task[HashInputs]) -> list[PartRecord]:
+    """Fourth pass: find the runs with a prefix that occur in an earlier part, or in any other."""
+    runs = numbered_rows(task.payload)
+    return publish_tables(task, elsewhere=shared_runs(runs, task.payload.config.keep_first))
+
+
+def find_spans(task: Task[SpansInputs]) -> list[PartRecord]:
+    """Last pass: find the spans of a part, as bytes of its documents."""
+    inputs = task.payload.of_part
+    documents = inputs.read()
+    elsewhere = rows_of_part(task.payload.elsewhere, inputs.number)
+    words = repeated_words(read_arrow(task.payload.runs.checked()), elsewhere, inputs.config)
+    spans = located_spans(documents, words)
+    writer = task.writer()
+    writer.write_parquet("spans", spans)
+    writer.write_text("longest", "json", to_json(longest_spans(documents, spans)).decode())
+    rows, text_bytes = documents.height, count_bytes(documents["text"])
+    numbers = SubstringsNumbers(
+        source=inputs.source,
+        part=inputs.part,
+        spans_id=fingerprint_of(spans.rows()),
+        spans=spans.height,
+        span_words=int(spans["num_words"].sum()),
+        span_bytes=int((spans["stop"] - spans["start"]).sum()),
+        cut_documents=spans["doc_id"].n_unique(),
+    )
+    stats = Stats(rows, rows, bytes=text_bytes, text_bytes=text_bytes, numbers=numbers)
+    return [writer.publish(stats)]
+
+
+def publish_tables(task: Task, **tables: pl.DataFrame) -> list[PartRecord]:
+    """Publish tables that a later pass maps into memory."""
+    writer = task.writer()
+    for kind, table in tables.items():
+        writer.write_arrow(kind, table)
+    return [writer.publish(Stats())]
+
+
+def numbered_rows(inputs: HashInputs) -> pl.DataFrame:
+    """Return the rows with the prefix of all parts, with the number of each one's part."""
+    return numbered(list(tables_with_prefix(inputs.parts, inputs.place)))
+
 
 SPAN_COLUMNS = {
     "doc_id": "the document",
@@ -53,7 +178,6 @@ SPAN_COLUMNS = {
 }
 # A prefix takes 0.23 bytes a byte of real text (0.03 GB of 128 MB), 3.1 if all of its runs repeat.
 MEMORY_PER_TEXT_BYTE = 4
-MAX_PREFIX_BITS = 12
 
 
 SubstringsManifest = Manifest[SubstringsProvenance, SubstringsNumbers]
@@ -161,7 +285,7 @@ def hash_tasks(
 ) -> list[Task[HashInputs]]:
     """Make the tasks of a pass over prefixes; all of them together depend on all parts."""
     text_bytes = sum(task.work_bytes for task in tasks)
-    bits = prefix_bits(text_bytes, corpus.settings.dedup.memory_bytes)
+    bits = prefix_bits_for(text_bytes * MEMORY_PER_TEXT_BYTE, corpus.settings.dedup.memory_bytes)
     made = []
     for prefix in range(1 << bits):
         inputs = HashInputs((prefix, bits), tasks[0].payload.config, parts)
@@ -170,10 +294,26 @@ def hash_tasks(
     return made
 
 
-def prefix_bits(text_bytes: int, memory_bytes: int) -> int:
-    """Return the bits of a prefix of the hash, so that SIMULTANEOUS prefixes fit the memory."""
-    most = memory_bytes // (SIMULTANEOUS * MEMORY_PER_TEXT_BYTE)
-    return min(MAX_PREFIX_BITS, (text_bytes // most).bit_length())
+def substrings_markdown(
+    numbers: SubstringsNumbers, text_bytes: int, longest: Sequence[LongestSpan]
+) -> str:
+    """Report the spans in so many bytes of text, and the longest of all parts, as Markdown."""
+    lines = [
+        f"**{numbers.spans:,} repeated spans** of {numbers.span_words:,} words in "
+        f"{numbers.cut_documents:,} documents: {numbers.span_bytes:,} bytes, "
+        f"{numbers.span_bytes / max(1, text_bytes):.2%} of the text.",
+        "",
+        "| words | spans of that length | document | begins |",
+        "| ---: | ---: | --- | --- |",
+    ]
+    by_length: dict[int, list[LongestSpan]] = {}
+    for span in longest:
+        by_length.setdefault(span.words, []).append(span)
+    for num_words in sorted(by_length, reverse=True)[:NUM_LONGEST]:
+        first, times = by_length[num_words][0], sum(span.times for span in by_length[num_words])
+        begins = as_excerpt(first.excerpt)
+        lines.append(f"| {num_words:,} | {times:,} | {first.doc_id} | {begins} |")
+    return "\n".join(lines)
 
 
 def describe_spans(corpus: Corpus, manifest: SubstringsManifest) -> Metadata:

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.deduped.index.ledger import absorbed_from
+from resources.absorbed_runs import absorbed_from
 
 Ids = NDArray[np.uint64]
 PartKey = tuple[str, str]  # name and fingerprint of a bucketed part

@@ -67,3 +67,11 @@ def rows_between(table: pl.DataFrame, column: str, edges: tuple[int, int]) -> pl
     first, last = pl.Series(edges, dtype=table.schema[column])
     start = table[column].search_sorted(first, side="left")
     return table.slice(start, table[column].search_sorted(last, side="right") - start)
+
+
+def numbers_between(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers starts[i] up to stops[i], for each i in turn."""
+    counts = stops - starts
+    ends = np.cumsum(counts)
+    firsts = np.repeat(starts - (ends - counts), counts)
+    return np.asarray(np.arange(len(firsts)) + firsts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 from numpy.typing import NDArray
 
@@ -15,9 +15,13 @@ from assets.deduped.deduped_records import DEDUPED
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from assets.report.drift import judge_drift
 from assets.text.table_rows import count_bytes
-from assets.tokenized.chat.chat_template import ChatTemplate
-from assets.tokenized.chat.chat_template_files import find_template
-from assets.tokenized.chat.encode_chats import EncodedChats, encode_chats
+from assets.tokenized.chat_template_files import (
+    ChatTemplate,
+    find_template,
+    refusal_reasons,
+    too_many_refused,
+)
+from assets.tokenized.encode_chats import EncodedChats, encode_chats
 from assets.tokenized.encode_documents import (
     TokenFormat,
     count_ids,
@@ -27,7 +31,6 @@ from assets.tokenized.encode_documents import (
 )
 from assets.tokenized.encoders import Encoders, load_encoders
 from assets.tokenized.fill_in_the_middle import FillForm, count_modes
-from assets.tokenized.refused_chat_files import refusal_reasons, too_many_refused
 from assets.tokenized.report import (
     SHOWN_FAILURES,
     fertility_by_source,
@@ -38,21 +41,19 @@ from assets.tokenized.report import (
     vocabulary_numbers,
 )
 from assets.tokenized.round_trip import RoundTrip, round_trip
-from assets.tokenized.served import served_texts, warn_of_fit
-from assets.tokenized.token_kinds import token_kinds
+from assets.tokenized.token_spellings import token_kinds
 from assets.tokenized.tokenized_records import (
     NO_TOKENS,
     TOKENIZED,
     TOKENIZER,
-    LanguageCounts,
     MarkedTokenFacts,
-    ServedText,
     TokenizedManifest,
     TokenizedNumbers,
     TokenizedProvenance,
     token_bytes,
 )
 from assets.tokenized.tokenizer import TokenizerError, fill_ids
+from assets.tokenized.tokenizer_fit import text_fits, warn_of_fit
 from resources.corpus import Corpus
 from resources.profiles import Profile
 from resources.reused_array import reused_array
@@ -182,38 +183,37 @@ def provenance_of(
 
 def encode_part(task: Task[EncodeInputs]) -> list[PartRecord]:
     """Encode one part; publish its ids, an index of its documents and the count of each id."""
-    inputs = task.payload
+    inputs, writer = task.payload, task.writer()
     documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
     encoders = load_encoders(inputs.tokenizer.checked().read_text(encoding="utf-8"))
-    writer = task.writer()
-    all_ids, num_rejected, reasons = documents["doc_id"], dict[str, int](), dict[str, int]()
+    all_ids, rejected, reasons = documents["doc_id"], dict[str, int](), dict[str, int]()
     if inputs.template is None:
         encoded = encode_documents(documents, encoders, inputs.form, reused_array)
+        if num_lost := documents.height - encoded.height:
+            rejected[NO_TOKENS] = num_lost
     else:
         chats = encode_chats(documents, encoders, inputs.form, inputs.template)
-        encoded = chats.encoded
-        num_rejected = dict(sorted(Counter(chats.rejected["reason"]).items()))
+        encoded, documents = chats.encoded, as_rendered(documents, chats)
+        rejected = dict(sorted(Counter(chats.rejected["reason"]).items()))
         reasons = refusal_reasons(chats.rejected)
         writer.write_parquet(REJECTED, chats.rejected)
-        documents = as_rendered(documents, chats)
     used = count_ids(encoded["tokens"], inputs.form.vocab_size)
     checked = check_round_trip(task, documents, encoded, encoders)
     writer.write_arrow("tokens", encoded)
     writer.write_arrays("doc_index", *doc_index(all_ids))
     writer.write_arrays("vocabulary", used)
-    kinds = token_kinds(encoders.reference, inputs.form)
-    marks = inputs.form.marks_of(encoded["doc_id"])
-    counts = language_counts(documents, encoded, marks, kinds)
-    stats = part_stats(documents, encoded, counts, checked)
-    if (fill := inputs.form.fill) is not None:
-        modes = count_modes(doc_heads(encoded["doc_id"]), fill)
-        numbers = structs.replace(stats.numbers, fill_in_the_middle=modes)
-        stats = structs.replace(stats, numbers=numbers)
-    if num_rejected:
-        rows_in = stats.rows_in + sum(num_rejected.values())
-        numbers = structs.replace(stats.numbers, template_refusals=reasons or UNSET)
-        stats = structs.replace(stats, rows_in=rows_in, rejected=num_rejected, numbers=numbers)
-    return [writer.publish(stats)]
+    fill, kept_ids = inputs.form.fill, encoded["doc_id"]
+    kinds = token_kinds(encoders.reference, inputs.form.vocab_size, inputs.form.marks)
+    counts = language_counts(documents, encoded, inputs.form.marks_of(kept_ids), kinds)
+    numbers = TokenizedNumbers(
+        **asdict(counts),
+        round_trip_documents=checked.num_compared,
+        round_trip_failures=len(checked.failed),
+        round_trip_failed=dict.fromkeys(checked.failed[:SHOWN_FAILURES], 1),
+        fill_in_the_middle=UNSET if fill is None else count_modes(doc_heads(kept_ids), fill),
+        template_refusals=reasons or UNSET,
+    )
+    return [writer.publish(part_stats(documents, encoded, rejected, numbers))]
 
 
 def as_rendered(documents: pl.DataFrame, chats: EncodedChats) -> pl.DataFrame:
@@ -241,24 +241,21 @@ def check_round_trip(
 
 
 def part_stats(
-    documents: pl.DataFrame, encoded: pl.DataFrame, counts: LanguageCounts, checked: RoundTrip
+    documents: pl.DataFrame,
+    encoded: pl.DataFrame,
+    rejected: dict[str, int],
+    numbers: TokenizedNumbers,
 ) -> Stats[TokenizedNumbers]:
     """Count the documents, texts and tokens of a part."""
     num_tokens = int(encoded["tokens"].list.len().cast(pl.Int64).sum())
-    rejected = documents.height - encoded.height
     return Stats(
-        rows_in=documents.height,
+        rows_in=encoded.height + sum(rejected.values()),
         rows_kept=encoded.height,
-        rejected={NO_TOKENS: rejected} if rejected else {},
+        rejected=rejected,
         tokens=num_tokens,
         bytes=num_tokens * token_bytes(encoded.schema["tokens"]),
         text_bytes=count_bytes(documents["text"]),
-        numbers=TokenizedNumbers(
-            **asdict(counts),
-            round_trip_documents=checked.num_compared,
-            round_trip_failures=len(checked.failed),
-            round_trip_failed=dict.fromkeys(checked.failed[:SHOWN_FAILURES], 1),
-        ),
+        numbers=numbers,
     )
 
 
@@ -322,20 +319,16 @@ def compare_fertility(corpus: Corpus, manifest: TokenizedManifest) -> Conclusion
     """Compare the text per token of all sources, and with that of the tokenizer's sample."""
     tokenizer = manifest.provenance.tokenizer_fingerprint
     counts = counts_by_source(corpus, tokenizer)
-    served = served_texts(counts)
-    own = [each for each in served if each.source == manifest.partition]
-    others = [each for each in served if each.source != manifest.partition]
+    fits = text_fits(counts)
+    own = [each for each in fits if each.source == manifest.partition]
+    others = [each for each in fits if each.source != manifest.partition]
+    made = corpus.store.newest(TOKENIZER, GLOBAL).parts[0].stats.numbers
+    is_same = made.tokenizer_fingerprint == tokenizer
+    at_training = made.served if is_same and made.served is not UNSET else ()
     return Conclusion(
-        warn_of_fit(own, fit_at_training(corpus, tokenizer), others),
+        warn_of_fit(own, at_training, others),
         {"fertility_by_source": fertility_by_source(counts)},
     )
-
-
-def fit_at_training(corpus: Corpus, tokenizer: str) -> Sequence[ServedText]:
-    """Return the tokenizer's fit to its sample; none of a loaded one or of earlier versions."""
-    numbers = corpus.store.newest(TOKENIZER, GLOBAL).parts[0].stats.numbers
-    is_same = numbers.tokenizer_fingerprint == tokenizer
-    return numbers.served if is_same and numbers.served is not UNSET else ()
 
 
 def profile_of_tokenized(

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from assets.text.list_columns import list_series
 from assets.tokenized.encoders import Encoder, Encoders, Ids, Offsets, ReferenceEncoder
@@ -29,12 +29,53 @@ from assets.tokenized.fill_in_the_middle import (
     rearrange,
     whole,
 )
-from assets.tokenized.growing_array import GrowingArray
 from assets.tokenized.text_pieces import encode_pieces, is_cut
-from assets.tokenized.token_offsets import byte_starts, token_sizes
+from assets.tokenized.token_spellings import byte_starts, token_sizes
 from assets.tokenized.tokenizer import token_dtype
 from corpus_loader.permutation import derive_key, mix64
 from resources.reused_array import NewArray
+
+
+class GrowingArray:
+    """Values of a type, end to end in one buffer.
+
+    The buffer is a `new_array` for the most values expected: pages that are not written take no
+    memory. Arrays in a list would have to be joined in the end, which takes their memory twice.
+    """
+
+    def __init__(
+        self,
+        dtype: type[np.unsignedinteger[Any]],
+        capacity: int,
+        new_array: NewArray = np.empty,
+    ) -> None:
+        self.buffer: NDArray[Any] = new_array(capacity, np.dtype(dtype))
+        self.size = 0
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The values so far, not copied."""
+        return self.buffer[: self.size]
+
+    def extend(self, values: ArrayLike) -> None:
+        """Append values, cast to the type of the array."""
+        added = np.asarray(values)
+        self.add_room(added.size)[:] = added
+
+    def add_room(self, size: int) -> NDArray[Any]:
+        """Append arbitrary values, and return them for the caller to write."""
+        start, end = self.size, self.size + size
+        if end > self.buffer.size:
+            larger = np.empty(2 * end, self.buffer.dtype)
+            larger[:start] = self.values
+            self.buffer = larger
+        self.size = end
+        return self.buffer[start:end]
+
+    def truncate(self, size: int) -> None:
+        """Forget the values from number `size` on, if there are any."""
+        self.size = min(self.size, size)
+
 
 SLICE_BYTES = 1 << 19
 THREAD_PIECES = 12
@@ -64,10 +105,10 @@ class TokenFormat:
         return 1 if self.begin_id is None else 2
 
     @property
-    def marks(self) -> list[int]:
+    def marks(self) -> tuple[int, ...]:
         """The ids that are not of a text."""
         fill = () if self.fill is None else self.fill.ids
-        return [mark for mark in (self.begin_id, self.end_id, *fill) if mark is not None]
+        return tuple(mark for mark in (self.begin_id, self.end_id, *fill) if mark is not None)
 
     def marks_of(self, doc_ids: pl.Series) -> pl.Series:
         """Count the marks of documents that have tokens, Int64."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from assets.tokenized.special_tokens import read_added_tokens, without_spellings
+from assets.tokenized.tokenizer import unknown_id, without_spellings
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -81,10 +81,7 @@ class ReferenceEncoder:
     @cached_property
     def unknown_id(self) -> int | None:
         """The id of what the model cannot spell, None if it has none."""
-        model = read_added_tokens(self.plain_json.encode()).model
-        if model.unk_id is not None:
-            return model.unk_id
-        return self.tokenizer.token_to_id(model.unk_token or "")
+        return unknown_id(self.tokenizer, self.plain_json)
 
     @cached_property
     def component_types(self) -> dict[str, str | None]:

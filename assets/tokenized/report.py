@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.report.plots import as_markdown, bar_chart, histogram
-from assets.tokenized.token_kinds import BYTE_TOKEN, UNKNOWN_TOKEN, count_kinds
+from assets.tokenized.token_spellings import BYTE_TOKEN, UNKNOWN_TOKEN, count_kinds
 from assets.tokenized.tokenized_records import LanguageCounts, TokenizedNumbers
 
 RARE = 10  # an id used less often has hardly been learned

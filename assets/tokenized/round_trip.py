@@ -6,7 +6,6 @@ tokenizer has to decode, which is slow: a sample of the documents is compared.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from assets.text.buffers import text_buffers
 from assets.tokenized.encode_documents import TokenFormat, sample_of, slices_of
 from assets.tokenized.encoders import Encoders, ReferenceEncoder
 from assets.tokenized.fill_in_the_middle import Int64s, text_runs
+from assets.tokenized.token_spellings import Spellings, spellings_of
 
 DECODED_TOKENS = 1 << 16  # of a document; a list of ten million numbers would take 400 MB
 
@@ -26,14 +26,6 @@ class RoundTrip(NamedTuple):
 
     num_compared: int
     failed: list[str]
-
-
-class Spellings(NamedTuple):
-    """Bytes of every id."""
-
-    data: NDArray[np.uint8]  # of all ids, end to end
-    edges: NDArray[np.int64]  # [ids + 1], where the bytes of an id begin and end
-    words: NDArray[np.uint64]  # the first eight bytes as a number, shifted up to the highest bit
 
 
 def round_trip(
@@ -80,26 +72,6 @@ def runs_of(tokens: pl.Series, form: TokenFormat) -> tuple[NDArray[Any], Int64s,
     if form.fill is None:
         return ids, firsts[:, None], ends[:, None]
     return ids, *text_runs(ids, firsts, ends, form.fill)
-
-
-@cache
-def spellings_of(reference: ReferenceEncoder) -> Spellings | None:
-    """Return the bytes that a byte-level BPE decodes each id to; None for any other tokenizer."""
-    from assets.tokenized.byte_level import byte_letters
-
-    if not reference.is_byte_level:
-        return None
-    vocabulary = reference.tokenizer.get_vocab(with_added_tokens=True)
-    bytes_of = {letter: byte for byte, letter in enumerate(byte_letters())}
-    spelled = [b""] * (max(vocabulary.values()) + 1)
-    for token, token_id in vocabulary.items():
-        try:
-            spelled[token_id] = bytes(map(bytes_of.__getitem__, token))
-        except KeyError:  # an added token with characters that stand for no byte
-            spelled[token_id] = token.encode()
-    edges = np.concatenate([[0], np.cumsum([len(token) for token in spelled], dtype=np.int64)])
-    words = [int.from_bytes(token[:8].rjust(8, b"\0"), "little") for token in spelled]
-    return Spellings(np.frombuffer(b"".join(spelled), np.uint8), edges, np.array(words, np.uint64))
 
 
 def compare_sample(

@@ -47,20 +47,29 @@ class TokenizerProvenance(msgspec.Struct, frozen=True):
     sample: tuple[SampledParts, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
-class ServedText(msgspec.Struct, frozen=True, kw_only=True):
-    """Fit of a tokenizer to texts of one language in one source, as counts.
+class TextFit(msgspec.Struct, frozen=True, kw_only=True):
+    """Fit of a tokenizer to texts of one language in one source, or to several, as counts.
 
     text_bytes, tokens   UTF-8 bytes, and the tokens that they take, marks left out
     unknown_tokens       of these, the unknown token: their text is lost
     byte_tokens          of these, single bytes of longer characters
     """
 
-    source: str
-    language: str
-    text_bytes: int
-    tokens: int
-    unknown_tokens: int
-    byte_tokens: int
+    source: str = ""
+    language: str = ""
+    text_bytes: int = 0
+    tokens: int = 0
+    unknown_tokens: int = 0
+    byte_tokens: int = 0
+
+    @property
+    def bytes_per_token(self) -> float:
+        """Text per token; there must be some."""
+        return self.text_bytes / self.tokens
+
+    def share(self, tokens: int) -> float:
+        """Return a number of its tokens as a share of all."""
+        return tokens / self.tokens
 
 
 class TokenizerNumbers(MarkedTokenFacts, frozen=True, kw_only=True):
@@ -80,7 +89,7 @@ class TokenizerNumbers(MarkedTokenFacts, frozen=True, kw_only=True):
     sample_bytes: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     sample_wanted_bytes: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     sample_takes_all_of: list[str] | msgspec.UnsetType = msgspec.UNSET
-    served: list[ServedText] | msgspec.UnsetType = msgspec.UNSET
+    served: list[TextFit] | msgspec.UnsetType = msgspec.UNSET
     switched_off: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -30,16 +30,17 @@ from assets.tokenized.sample_files import (
     Drawn,
     SampledSource,
     sample_documents,
+    sample_warnings,
     sampled_sources,
     sources_as_then,
+    wanted_bytes,
 )
-from assets.tokenized.served import served_texts, sum_fits, sum_served
-from assets.tokenized.token_kinds import token_kinds
+from assets.tokenized.token_spellings import token_kinds
 from assets.tokenized.tokenized_records import (
     TOKENIZER,
     MarkedTokenFacts,
     SampledParts,
-    ServedText,
+    TextFit,
     TokenizerNumbers,
     TokenizerProvenance,
 )
@@ -50,7 +51,7 @@ from assets.tokenized.tokenizer import (
     token_facts,
     train_bpe,
 )
-from assets.tokenized.training_sample import sample_warnings, wanted_bytes
+from assets.tokenized.tokenizer_fit import sum_by_language, sum_fits, text_fits
 from assets.tokenized.trial import encode_once, faults_of, refuse_shared_ids, without_dropout
 from resources.corpus import Corpus
 from resources.engine.fresh_process import call_in_fresh_process
@@ -279,26 +280,26 @@ def draw_sample(
     return sample, drawn
 
 
-def fit_to_sample(tokenizer_json: str, facts: MarkedTokenFacts, sample: Sample) -> list[ServedText]:
+def fit_to_sample(tokenizer_json: str, facts: MarkedTokenFacts, sample: Sample) -> list[TextFit]:
     """Encode the sample, a part in each thread, and count its tokens by source and language."""
     form = TokenFormat(facts.vocab_size, facts.end_of_document_id, facts.begin_of_document_id)
     encoders = make_encoders(tokenizer_json)
     encoder = encoders.exact_on(compared_texts(pl.concat(documents for _, documents in sample)))
-    kinds = token_kinds(encoders.reference, form)
+    kinds = token_kinds(encoders.reference, form.vocab_size, form.marks)
 
-    def served(part: tuple[str, pl.DataFrame]) -> list[ServedText]:
+    def served(part: tuple[str, pl.DataFrame]) -> list[TextFit]:
         name, documents = part
         encoded = encode_with(encoder, encoders.reference, documents, form)
-        return served_texts({name: language_counts(documents, encoded, form.num_marks, kinds)})
+        return text_fits({name: language_counts(documents, encoded, form.num_marks, kinds)})
 
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-        return sum_served(chain.from_iterable(pool.map(served, sample)))
+        return sum_by_language(chain.from_iterable(pool.map(served, sample)))
 
 
 def describe_tokenizer(corpus: Corpus, manifest: TokenizerManifest) -> Metadata:
     """Describe the fit to the sample by source."""
     served = manifest.parts[0].stats.numbers.served
-    by_source: dict[str, list[ServedText]] = {}
+    by_source: dict[str, list[TextFit]] = {}
     for each in served or ():
         by_source.setdefault(each.source, []).append(each)
     rows = [

@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from assets.deduped.index.band_index import (
+    ENTRY_BYTES,
     Entries,
     candidate_pairs,
-    live_pairs,
     merge_runs,
     overlapping,
+    prefix_bits_for,
+    row_ids_of,
     slice_of_prefix,
     sorted_pairs,
     unpaired_rows,
 )
-from assets.deduped.index.hash_prefixes import prefix_bits_for
-from assets.deduped.index.index_files import KeyFile, part_entries
-from assets.deduped.index.ledger import absorbed_from
-from assets.deduped.index.row_ids import row_ids_of
+from assets.deduped.index.index_files import KeyFile, live_rows, part_entries
+from resources.absorbed_runs import absorbed_from
 from resources.store.published import as_it_is
 
 SPREAD = 0x9E3779B97F4A7C15
@@ -92,7 +92,7 @@ def test_nights_of_adding_and_removing_give_the_pairs_of_a_build_from_nothing(
     keys, row_ids = merge_runs(runs, 0)
     wanted = keys[np.isin(row_ids, lonely)], row_ids[np.isin(row_ids, lonely)]
     found = candidate_pairs(wanted, segments, is_live)
-    kept = pairs[live_pairs(pairs, is_live)]
+    kept = live_rows(pairs, is_live)
 
     assert as_pairs(sorted_pairs(np.concatenate([kept, found]))) == reference(left)
 
@@ -156,7 +156,7 @@ def test_a_new_segment_absorbs_what_is_not_much_larger(
 
 def test_memory_decides_how_many_files_a_segment_has() -> None:
     assert prefix_bits_for(0, 2 << 30) == 0
-    assert prefix_bits_for(150_000_000, 2 << 30) == 6
+    assert prefix_bits_for(150_000_000 * ENTRY_BYTES, 2 << 30) == 6
     assert prefix_bits_for(10**13, 2 << 30) == 12
 
 

@@ -196,7 +196,7 @@ def test_edges_are_the_first_and_the_last_shingles(shingle: str) -> None:
 
 
 def test_later_rounds_do_not_change_the_agreement_of_earlier_ones() -> None:
-    from assets.deduped.clusters.pair_evidence import evidence_of, with_spans
+    from assets.deduped.clusters.duplicates import evidence_of, with_spans
     from assets.deduped.minhash.signatures import signatures
 
     texts = [article(9), article(9)[:-40], article(9).upper(), f"{OTHERS[2]} {article(9)}"]

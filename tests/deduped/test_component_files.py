@@ -87,11 +87,11 @@ def as_pairs(rows: list[Pair]) -> NDArray[np.uint64]:
 
 
 def test_numbers_and_refs_are_each_others_inverse() -> None:
-    numbering = number_documents(*LEDGER)
+    edges = number_documents(*LEDGER)
     pairs = as_pairs([(ref, ALL_REFS[-1]) for ref in ALL_REFS[:-1]])
 
-    assert number_pairs(pairs, numbering).tolist() == [[0, 4], [1, 4], [2, 4], [3, 4]]
-    assert numbered_row_ids(np.arange(5), numbering).tolist() == ALL_REFS
+    assert number_pairs(pairs, edges).tolist() == [[0, 4], [1, 4], [2, 4], [3, 4]]
+    assert numbered_row_ids(np.arange(5), edges).tolist() == ALL_REFS
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,6 @@ def test_numbers_and_refs_are_each_others_inverse() -> None:
 def test_pair_of_other_documents_or_out_of_order_is_refused(pair: Pair) -> None:
     with pytest.raises(ValueError, match=r"part . row . and part . row . are no pair of two"):
         number_pairs(as_pairs([(2 << 32, 7 << 32), pair]), number_documents(*LEDGER))
-
-
-def test_parts_must_ascend() -> None:
-    with pytest.raises(ValueError, match="do not ascend"):
-        number_documents(np.array([3, 2]), np.array([1, 1]))
 
 
 @given(st.lists(st.tuples(HUGE, HUGE), max_size=20), st.tuples(HUGE, HUGE))

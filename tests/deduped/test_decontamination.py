@@ -11,8 +11,12 @@ from many_examples import many_examples
 from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
-from assets.deduped.decontamination.contaminated_documents import contaminated, tag_documents
-from assets.deduped.decontamination.contamination import HITS, find_contamination
+from assets.deduped.decontamination.contamination import (
+    HITS,
+    contaminated,
+    find_contamination,
+    tag_documents,
+)
 from assets.deduped.decontamination.evaluation_index import (
     ITEMS_PER_NGRAM,
     EvaluationIndex,
@@ -290,13 +294,6 @@ def test_tags_name_the_sets() -> None:
 
     tags = pl.Series([["exam"], [], ["exam", "quiz"]], dtype=pl.List(pl.String))
     assert_frame_equal(tagged, docs.with_columns(contamination=tags))
-
-
-def test_without_hits_every_document_is_clean() -> None:
-    tagged = tag_documents(documents("a", "b"), pl.DataFrame(schema=HITS), config())
-
-    assert tagged["contamination"].to_list() == [[], []]
-    assert tagged.schema["contamination"] == pl.List(pl.String)
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,9 @@ from builders import (
 )
 from builders import edited_text as text
 
-from assets.deduped.clusters.pass_files import PASSES
 from assets.deduped.deduped_records import cluster_parts
+from assets.deduped.duplicates_asset import PASSES, plan_duplicates
 from assets.deduped.duplicates_asset import STAGE as DUPLICATES
-from assets.deduped.duplicates_asset import plan_duplicates
 from resources.passes import run_passes
 from resources.run_reports import read_report
 

@@ -65,16 +65,6 @@ def test_short_and_blank_texts_are_not_one_cluster(given_config: dict[str, Any])
     assert clusters_of(table(*texts), DedupConfig(**given_config)).is_empty()
 
 
-@pytest.mark.parametrize("given_config", CONFIGS)
-def test_short_texts_are_compared_exactly(given_config: dict[str, Any]) -> None:
-    texts = ["one two", "one  two", "one three", "two", "two", "", ""]
-
-    result = removed_of(clusters_of(table(*texts), DedupConfig(**given_config)))
-
-    assert len(result) == 2
-    assert set(result["method"]) == {"exact"}
-
-
 def test_twenty_thousand_copies_leave_one() -> None:
     documents = table(*["the same few words again"] * 20_000)
 

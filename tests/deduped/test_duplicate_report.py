@@ -73,12 +73,6 @@ def test_a_similarity_that_was_not_measured_is_not_drawn() -> None:
     assert found["similarities"] == {"34": 1}
 
 
-def test_a_part_without_duplicates_counts_its_documents() -> None:
-    found = summarize_clusters(clusters([]), "web", 7)
-    assert found.pop("documents") == {"web": 7} and found.pop("removed") == {"web": 0}
-    assert not any(found.values())
-
-
 @given(st.lists(st.sampled_from(WEB + BOOKS)), st.integers(0, 30))
 def test_summaries_of_parts_add_up_to_that_of_the_whole(rows: list[Row], cut: int) -> None:
     parts = [summarize_clusters(clusters(part), "web", 50) for part in (rows[:cut], rows[cut:])]
@@ -211,12 +205,12 @@ def test_a_jump_is_further_from_the_median_than_allowed(
     assert facts["rate"] == rate and facts["runs"] == min(10, len(history))
 
 
-def test_a_rate_at_the_limit_has_not_jumped() -> None:
-    assert rate_jump(0.75, [0.5], limit=0.25) == (False, {"rate": 0.75, "median": 0.5, "runs": 1})
-
-
 def test_a_heat_map_escapes_its_texts() -> None:
     evil = "<script>&"
     plot = heat_map(evil, [evil], [evil], {(evil, evil): 0.00001})
     assert evil not in plot
     assert "<0.1%" in list(ElementTree.fromstring(plot).itertext())
+
+
+def test_a_rate_at_the_limit_has_not_jumped() -> None:
+    assert rate_jump(0.75, [0.5], limit=0.25) == (False, {"rate": 0.75, "median": 0.5, "runs": 1})

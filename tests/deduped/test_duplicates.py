@@ -49,10 +49,6 @@ def test_a_cluster_says_who_stays_and_why() -> None:
     assert set(clusters["cluster_size"]) == {4}
 
 
-def test_a_chain_is_one_component() -> None:
-    assert decided(chain(200), config()) == dict.fromkeys(range(1, 200), 0)
-
-
 @pytest.mark.parametrize("length", [10, 200])
 def test_of_a_chain_a_star_removes_only_neighbours_of_what_stays(length: int) -> None:
     expected = {i: i - 1 for i in range(1, length, 2)}
@@ -174,28 +170,8 @@ def test_shingles_follow_their_documents() -> None:
     assert found["ref"].to_list() == [0, 1]
 
 
-def test_no_members_have_no_clusters() -> None:
-    clusters = decide(table([]), as_pairs([]), config())
-
-    assert clusters.is_empty()
-    assert clusters.schema == CLUSTER_SCHEMA
-
-
 def test_members_without_pairs_have_no_clusters() -> None:
     assert decide(table(chain(3)), as_pairs([]), config()).schema == CLUSTER_SCHEMA
-
-
-def test_without_signatures_equal_texts_are_found() -> None:
-    docs = [doc(1, text=1), doc(2, text=1), doc(3), doc(4)]
-
-    assert removals(decide(table(docs), as_pairs([(1, 2), (3, 4)]), config())) == {2: 1}
-
-
-def test_a_repeated_doc_id_is_refused() -> None:
-    twice = [doc(1), Doc(ref=2, doc_id=doc(1).doc_id)]
-
-    with pytest.raises(ValueError, match=r"doc_id '0{31}1' occurs more than once"):
-        decide(table(twice), as_pairs([]), config())
 
 
 @pytest.mark.parametrize("ref", [0, 3, (7 << 32) | 5, 2**64 - 1])
@@ -230,3 +206,7 @@ def test_copies_follow_the_table(rehydration: Any, copies: list[int]) -> None:
     sizes = pl.Series([1, 2, 3, 4, 5, 99, 100, 999, 1000, 10**6], dtype=pl.UInt32)
 
     assert_series_equal(copies_of(sizes, rehydration), pl.Series("copies", copies, dtype=pl.UInt32))
+
+
+def test_a_chain_is_one_component() -> None:
+    assert decided(chain(200), config()) == dict.fromkeys(range(1, 200), 0)

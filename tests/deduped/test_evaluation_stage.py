@@ -9,8 +9,8 @@ import pytest
 from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 
 from assets.deduped.decontamination.contamination import find_contamination
-from assets.deduped.decontamination.evaluation_index_files import find_evaluation_index, load_index
 from assets.deduped.evaluation_asset import STAGE as EVALUATION
+from assets.deduped.evaluation_index_files import find_evaluation_index, load_index
 from resources.materialize.materialization import stage_asset
 from resources.run_reports import read_report
 from resources.store.store import StoreError

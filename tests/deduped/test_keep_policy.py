@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.deduped.clusters.keep_policy import order_of_ids, ranking
+from assets.deduped.clusters.duplicates import order_of_ids, ranking
 from resources.settings.dedup import DedupConfig
 
 NAN = float("nan")

@@ -1,10 +1,10 @@
-"""Candidates of documents against lists."""
+"""Candidates and equal hashes of documents against lists."""
 
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assets.deduped.kernels.document_rows import group_pairs
+from assets.deduped.kernels.document_rows import first_equal, group_pairs
 
 REPEATS_SEEN = 32  # candidates of a row among which a repeat is dropped
 
@@ -23,3 +23,14 @@ def test_first_ends_are_grouped_and_close_repeats_dropped(pairs: list[tuple[int,
 
     assert [firsts[offsets[i] : offsets[i + 1]].tolist() for i in range(4)] == groups
     assert (offsets[0], offsets[4]) == (0, len(firsts))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2) | st.just(2**63)), max_size=40))
+@example([(2**40 * i, 0) for i in range(9)] * 2)
+def test_equal_columns_have_the_number_of_the_first(columns: list[tuple[int, int]]) -> None:
+    hashes = np.ascontiguousarray(np.array(columns, np.uint64).reshape(-1, 2).T)
+
+    assert first_equal(hashes).tolist() == [columns.index(column) for column in columns]
+    assert first_equal(hashes[:1].copy()).tolist() == [
+        [first for first, _ in columns].index(first) for first, _ in columns
+    ]

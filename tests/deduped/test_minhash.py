@@ -16,6 +16,7 @@ from assets.deduped.kernels.minhash_sketch import hash_bands, hash_spans
 from assets.deduped.kernels.shingles import BLOCK
 from assets.deduped.minhash.minhash import joined_words, permutations, shingle_sets, sketch_words
 from assets.text.buffers import code_point_entries, normalized_text, text_buffers
+from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.words import join_words
 from resources.settings.dedup import DedupConfig
 
@@ -114,11 +115,6 @@ def signature(text: str, config: DedupConfig) -> list[int]:
     return signatures([text], config)[0]
 
 
-@pytest.mark.parametrize("text", LANGUAGES)
-def test_words_of_every_script_equal_the_reference(text: str) -> None:
-    assert kernel_words(text) == words_of(text)
-
-
 @given(any_text, configs)
 @example("\x00\u0301", SMALL)
 @settings(max_examples=50)
@@ -172,11 +168,6 @@ def test_hashes_of_spans_equal_xxh32_for_every_length() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", LANGUAGES)
-def test_signatures_of_every_script_equal_datasketch(text: str) -> None:
-    assert signature(text, DedupConfig()) == datasketch_values(text, DedupConfig())
-
-
 @given(any_text, configs)
 @settings(max_examples=100)
 def test_signatures_of_any_text_and_option_equal_datasketch(text: str, config: DedupConfig) -> None:
@@ -193,14 +184,6 @@ def test_shingles_at_the_end_of_a_block_are_counted(size: int, config: DedupConf
 
     assert len(list(shingles_of(text, config))) == size
     assert signature(text, config) == datasketch_values(text, config)
-
-
-def test_a_megabyte_equals_datasketch() -> None:
-    rng = np.random.default_rng(7)
-    text = " ".join(f"w{number:x}" for number in rng.integers(0, 40_000, 180_000))
-
-    assert len(text) > 1_000_000
-    assert signature(text, SMALL) == datasketch_values(text, SMALL)
 
 
 def test_texts_do_not_touch_each_other() -> None:
@@ -256,20 +239,15 @@ def sets_of(texts: list[str | None], config: DedupConfig) -> list[list[int]]:
 
 
 @given(st.lists(any_text | st.none(), max_size=4), configs)
+@example(["a " * 3 * BLOCK, "", "a b " * BLOCK], SMALL)
 @settings(max_examples=50)
-def test_a_set_has_one_hash_for_each_different_shingle(
+def test_a_set_has_the_sorted_hashes_of_the_different_shingles(
     texts: list[str | None], config: DedupConfig
 ) -> None:
-    shingles = [set(shingles_of(text or "", config)) for text in texts]
-
-    sets = sets_of(texts, config)
-
-    assert sets == [sorted(set(hashes)) for hashes in sets]
-    assert [len(hashes) for hashes in sets] == [len(expected) for expected in shingles]
-    assert len({h for hashes in sets for h in hashes}) == len(set().union(*shingles))
+    assert sets_of(texts, config) == [
+        sorted({hash_of(shingle) for shingle in shingles_of(text or "", config)}) for text in texts
+    ]
 
 
-def test_sets_of_many_texts_are_those_of_each() -> None:
-    texts = [f"the text {number} of many {number % 7}" for number in range(300)]
-
-    assert sets_of([*texts], SMALL) == [sets_of([text], SMALL)[0] for text in texts]
+def hash_of(content: bytes) -> int:
+    return int(hash_bytes(np.frombuffer(content, np.uint8), np.uint64(0), np.uint64(len(content))))

@@ -1,4 +1,4 @@
-"""What is cut are exactly the lines and paragraphs that a plain Python count finds."""
+"""Exactly the lines and paragraphs that a plain Python count finds are cut."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
 from assets.deduped.kernels import line_units as kernels
-from assets.deduped.repeats.repeated_line_files import is_among, rows_with
+from assets.deduped.repeated_asset import rows_with
 from assets.deduped.repeats.repeated_lines import (
     Unit,
     add_counts,
@@ -41,7 +41,8 @@ PIECES = [
     "\u00a0",
     "日本",
     "İ",
-    "x\vy",
+    "x\vy\f",
+    "\x0e\x08",
     "",
 ]
 TEXTS = st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), max_size=6)
@@ -180,12 +181,6 @@ def test_a_repeated_paragraph_goes_with_the_blank_lines_after_it() -> None:
     ]
 
 
-def test_a_line_counts_once_a_document() -> None:
-    left, changes = cut(f"{HEADER}\n{HEADER}\nonce", "nothing here")
-
-    assert left == [f"{HEADER}\n{HEADER}\nonce", "nothing here"] and changes.is_empty()
-
-
 def test_crlf_is_white_space_if_that_is_folded() -> None:
     texts = (f"{HEADER}\r\none\r\n", f"{HEADER}\ntwo\n")
 
@@ -198,13 +193,6 @@ def test_case_counts_unless_folded() -> None:
 
     assert cut(*texts)[0] == list(texts)
     assert cut(*texts, lowercase=True)[0] == ["one", "two"]
-
-
-def test_short_lines_and_blank_ones_are_left_alone() -> None:
-    texts = ("1234\n          \nééé\n", "1234\n          \nééé\n")
-
-    for fold_whitespace in (True, False):
-        assert cut(*texts, fold_whitespace=fold_whitespace)[0] == list(texts)
 
 
 def test_documents_that_shrink_too_much_are_rejected() -> None:
@@ -323,14 +311,6 @@ def test_the_threshold_is_a_count_and_a_share() -> None:
     assert [config.threshold(n) for n in (0, 30, 40, 41, 100)] == [4, 4, 4, 5, 10]
 
 
-@pytest.mark.parametrize(
-    "keys", [{"min_count": 1}, {"min_share": 1.5}, {"min_chars": 0}, {"lines": 1}]
-)
-def test_wrong_keys_are_refused(keys: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=next(iter(keys))):
-        RepeatedLinesConfig.model_validate(keys)
-
-
 def test_the_report_shows_texts_as_text() -> None:
     table = pl.DataFrame({"text": ["<b>|[x](y)\n", "é" * 101], "count": [1234, 2]})
 
@@ -362,5 +342,11 @@ def test_rows_are_found_by_hash_in_a_sorted_table() -> None:
     assert rows_of(3, 9) == rows_of(9, 3, 3) == "bce"  # two texts of one hash
     assert rows_of(0, 2, 4, 10) == rows_of() == ""
     assert rows_of(2, 8, 9, 100) == "de"
-    hashes = pl.Series([0, 1, 3, 4, 9, 10], dtype=pl.UInt64)
-    assert is_among(hashes, table["hash"]).tolist() == [False, True, True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    "keys", [{"min_count": 1}, {"min_share": 1.5}, {"min_chars": 0}, {"lines": 1}]
+)
+def test_wrong_keys_are_refused(keys: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(keys))):
+        RepeatedLinesConfig.model_validate(keys)

@@ -25,8 +25,8 @@ from assets.deduped.repeats.substrings import (
     cut_spans,
     cut_text,
     longest_spans,
-    substrings_markdown,
 )
+from assets.deduped.substrings_asset import substrings_markdown
 from resources.settings.repeats import SubstringsConfig
 
 Parts = list[list[str]]
@@ -178,10 +178,6 @@ def test_runs_that_overlap_are_one_span() -> None:
     assert spans.select("start", "stop", "num_words").rows() == [(0, 5, 3), (2, 15, 7)]
 
 
-def test_shorter_repeats_stay() -> None:
-    assert cut("a b c d x", "a b c d y") == ["a b c d x", "a b c d y"]
-
-
 def test_the_first_occurrence_stays() -> None:
     assert cut("p a b c d e q", "r a b c d e s", "a b c d e") == ["p a b c d e q", "r s", ""]
 
@@ -260,12 +256,6 @@ def test_nothing_to_cut_and_no_documents() -> None:
     assert longest_spans(empty, nothing) == []
 
 
-def test_spans_of_other_documents_are_ignored() -> None:
-    spans = pl.DataFrame([("other", 0, 1, 1)], schema=SPAN_SCHEMA, orient="row")
-
-    assert_frame_equal(cut_spans(documents("a"), spans, SubstringsConfig())[0], documents("a"))
-
-
 def test_fingerprints_are_those_of_long_texts_only() -> None:
     config = SubstringsConfig(min_words=60)
 
@@ -327,12 +317,3 @@ def test_the_longest_spans_are_shown_and_escaped() -> None:
 def test_wrong_config_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         SubstringsConfig(**wrong)
-
-
-def test_a_document_that_keeps_just_enough_stays() -> None:
-    table = documents("ab cd")
-    spans = pl.DataFrame([(table["doc_id"][0], 2, 5, 1)], schema=SPAN_SCHEMA, orient="row")
-
-    _, changes = cut_spans(table, spans, SubstringsConfig(min_kept_share=0.4))
-
-    assert changes.select("kept_share", "is_rejected").rows() == [(0.4, False)]

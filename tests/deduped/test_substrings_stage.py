@@ -83,21 +83,13 @@ def test_pieces_of_the_hashes_do_not_matter(
 ) -> None:
     found = []
     for bits in (0, 4):
-        monkeypatch.setattr(stage, "prefix_bits", lambda *_, bits=bits: bits)
+        monkeypatch.setattr(stage, "prefix_bits_for", lambda *_, bits=bits: bits)
         corpus = corpus_with_passages(tmp_path / str(bits), keep_first=keep_first)
         build(corpus, *STAGES)
         found.append(spans_of(corpus).rows())
 
     assert found[0] == found[1]
     assert len(found[0]) == (2 if keep_first else 3)
-
-
-@pytest.mark.parametrize(
-    ("text_bytes", "memory_bytes", "bits"),
-    [(0, 2 << 30, 0), (100 << 20, 2 << 30, 0), (1 << 30, 2 << 30, 4), (1 << 30, 1 << 30, 5)],
-)
-def test_pieces_fit_the_memory(text_bytes: int, memory_bytes: int, bits: int) -> None:
-    assert stage.prefix_bits(text_bytes, memory_bytes) == bits
 
 
 def test_tasks_are_as_large_for_many_parts_as_for_few(

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from builders import open_corpus, write_corpus
 
-from assets.deduped.dedup_warm_up import dedup_warm_ups
+from assets.deduped.duplicates_asset import dedup_warm_ups
 from assets.filtered.asset import STAGE as FILTERED
 from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_warm_up import filter_warm_ups

@@ -19,8 +19,8 @@ from assets.mixed.samples import nearest_samples
 from assets.sharded.shuffle import BucketSize, plan_bucket_shards, scatter
 from assets.tokenized.encode_documents import TokenFormat, encode_documents
 from assets.tokenized.encoders import load_encoders
+from assets.tokenized.sample_files import is_sampled
 from assets.tokenized.tokenizer import tokenizer_fingerprint, train_bpe
-from assets.tokenized.training_sample import is_sampled
 from corpus_loader.order import SourceOrder, SourceShape, order_seed
 from corpus_loader.permutation import derive_key, permute
 from resources.settings.phases import PhaseConfig

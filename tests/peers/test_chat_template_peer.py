@@ -9,8 +9,8 @@ from format_folders import peer
 from tokenizers import Tokenizer
 
 from assets.text.chat_messages import Message, join_messages
-from assets.tokenized.chat.chat_template import CHATML, ChatTemplate
-from assets.tokenized.chat.encode_chats import encode_chats
+from assets.tokenized.chat_template_files import CHATML, ChatTemplate
+from assets.tokenized.encode_chats import encode_chats
 from assets.tokenized.encode_documents import TokenFormat
 from assets.tokenized.encoders import load_encoders
 from assets.tokenized.tokenizer import train_bpe

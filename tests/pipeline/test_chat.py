@@ -18,7 +18,7 @@ from command_line import start
 from tokenizers import Tokenizer
 
 from assets.sharded.asset import STAGE as SHARDED
-from assets.tokenized.chat.chat_template import CHATML
+from assets.tokenized.chat_template_files import CHATML
 from corpus_loader import CorpusLoader, LoaderOptions
 from corpus_loader.mixture import MASK_SUFFIX
 from pipeline_defs.commands.main import main

@@ -15,7 +15,7 @@ import yaml
 from builders import hashes, open_corpus, sentence, write_jsonl
 from every_stage import build, run_stage, write_inputs
 
-from assets.deduped.decontamination.evaluation_index_files import load_index
+from assets.deduped.evaluation_index_files import load_index
 from assets.stages import BY_NAME, STAGES
 from corpus_loader.seal import sealed, unsealed
 from pipeline_defs.commands.life.repair import repair

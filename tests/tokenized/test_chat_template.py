@@ -1,11 +1,11 @@
-"""What a chat template renders, and what of it is learned."""
+"""Text that a chat template renders, and the spans of it that are learned."""
 
 import re
 
 import pytest
 
 from assets.text.chat_messages import TOOLS, Message
-from assets.tokenized.chat.chat_template import CHATML, ChatTemplate, TemplateRefusal, render_chat
+from assets.tokenized.chat_template_files import CHATML, ChatTemplate, TemplateRefusal, render_chat
 
 END = re.compile(re.escape("<|im_end|>"))
 CHAT = [Message("user", "Hi"), Message("assistant", "Yes."), Message("user", "Bye")]

@@ -13,6 +13,7 @@ from small_tokenizer import VOCAB_SIZE, changed, sample_texts, trained, with_ent
 from assets.tokenized import encode_documents as tokenized
 from assets.tokenized import text_pieces
 from assets.tokenized.encode_documents import (
+    GrowingArray,
     TokenFormat,
     count_ids,
     doc_index,
@@ -21,8 +22,7 @@ from assets.tokenized.encode_documents import (
     sample_of,
 )
 from assets.tokenized.encoders import Encoders, Ids, Offsets, load_encoders
-from assets.tokenized.growing_array import GrowingArray
-from assets.tokenized.token_offsets import byte_starts, reference_starts, token_sizes
+from assets.tokenized.token_spellings import byte_starts, reference_starts, token_sizes
 from resources.reused_array import reused_array
 from resources.settings.tokenizer import END_OF_DOCUMENT
 
@@ -44,16 +44,6 @@ def encode(*texts: str, form: TokenFormat = PLAIN, tokenizer_json: str = "") -> 
 def slow_ids(text: str, tokenizer_json: str = "") -> list[int]:
     reference = load_encoders(tokenizer_json or trained()).reference
     return reference.encode([text])[0].tolist()
-
-
-def test_every_document_is_the_references_ids_and_the_end_id() -> None:
-    texts = sample_texts()[:200]
-    assert encode(*texts) == [[*slow_ids(text), 0] for text in texts]
-
-
-def test_the_begin_id_comes_first() -> None:
-    form = TokenFormat(VOCAB_SIZE, end_id=0, begin_id=7)
-    assert encode("the mill", "x", form=form) == [[7, *slow_ids("the mill"), 0], [7, 88, 0]]
 
 
 @settings(max_examples=40)
@@ -237,29 +227,10 @@ def test_offsets_of_the_reference_count_one_to_four_bytes_a_character() -> None:
     ]
 
 
-def test_a_long_text_is_a_slice_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenized, "SLICE_BYTES", 4)
-    texts = ["a", "b", "long text", "", "", "c", "longer text", "abcd", "e"]
-    slices = list(tokenized.slices_of(np.array([len(text) for text in texts], np.uint32)))
-    assert [texts[rows] for rows in slices] == [
-        *(["a", "b"], ["long text"], ["", ""], ["c"]),
-        *(["longer text"], ["abcd"], ["e"]),
-    ]
-
-
 def test_ids_are_counted() -> None:
     counts = count_ids(pl.Series([[3, 0], [3, 3, 0]], dtype=pl.List(pl.UInt16)), 5)
     assert (counts.dtype, counts.tolist()) == (np.uint64, [2, 0, 0, 3, 0])
     assert count_ids(pl.Series([], dtype=pl.List(pl.UInt32)), 2).tolist() == [0, 0]
-
-
-def test_ids_are_counted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenized, "SLICE_BYTES", 2)
-    assert count_ids(pl.Series([[1, 1, 2, 1, 0]], dtype=pl.List(pl.UInt16)), 3).tolist() == [
-        1,
-        3,
-        1,
-    ]
 
 
 def test_a_document_is_found_by_the_head_of_its_id() -> None:
@@ -268,16 +239,6 @@ def test_a_document_is_found_by_the_head_of_its_id() -> None:
     assert (heads.dtype, rows.dtype) == (np.uint64, np.uint32)
     assert heads.tolist() == [0, 0, 0xBBBBBBBBBBBBBBBB, 0xFFFFFFFFFFFFFFFF]
     assert rows.tolist() == [1, 3, 0, 2]
-
-
-@given(st.lists(st.integers(0, 2**128 - 1), unique=True, max_size=40))
-def test_the_index_finds_every_document(numbers: list[int]) -> None:
-    doc_ids = pl.Series([f"{number:032x}" for number in numbers], dtype=pl.String)
-    heads, rows = doc_index(doc_ids)
-    for row, number in enumerate(numbers):
-        start = np.searchsorted(heads, np.uint64(number >> 64), "left")
-        stop = np.searchsorted(heads, np.uint64(number >> 64), "right")
-        assert row in rows[start:stop]
 
 
 def test_the_sample_does_not_depend_on_the_order_and_is_bounded() -> None:

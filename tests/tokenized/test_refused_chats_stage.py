@@ -14,7 +14,7 @@ from every_stage import run_stage
 from assets.bucketed.asset import STAGE as BUCKETED
 from assets.stages import STAGES
 from assets.tokenized.asset import STAGE as TOKENIZED
-from assets.tokenized.refused_chat_files import usable_tokenized
+from assets.tokenized.chat_template_files import usable_tokenized
 from resources.store.store import StoreError
 
 PICKY = (

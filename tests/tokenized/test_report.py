@@ -1,4 +1,4 @@
-"""What the report says of a tokenizer: text per token, use of its vocabulary, failures."""
+"""Report on a tokenizer: text per token, use of its vocabulary, failures."""
 
 import base64
 

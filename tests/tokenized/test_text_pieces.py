@@ -14,7 +14,7 @@ from small_tokenizer import sample_texts, trained
 from assets.tokenized import text_pieces
 from assets.tokenized.encoders import Encoder, Ids, Offsets, load_encoders
 from assets.tokenized.text_pieces import INSIDE, encode_pieces, piece_end
-from assets.tokenized.token_offsets import token_sizes
+from assets.tokenized.token_spellings import token_sizes
 
 PARTS = st.sampled_from(
     [

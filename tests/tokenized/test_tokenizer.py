@@ -85,11 +85,6 @@ def test_a_vocabulary_beyond_16_bits_is_said() -> None:
     assert token_facts(trained(), TokenizerConfig()).token_dtype == "uint16"
 
 
-def test_training_without_text_gives_the_bytes() -> None:
-    tokenizer, end_id = read_tokenizer(train_bpe([], TokenizerConfig()), END_OF_DOCUMENT)
-    assert (vocabulary_size(tokenizer), end_id) == (257, 0)
-
-
 @pytest.mark.parametrize(
     ("given_keys", "fault"),
     [
@@ -200,3 +195,8 @@ def test_an_end_token_with_the_id_of_an_entry_is_refused() -> None:
     del content["model"]["vocab"][END_OF_DOCUMENT]
     with pytest.raises(TokenizerError, match=r"ids that model.vocab gives to other entries"):
         token_facts(json.dumps(content), TokenizerConfig())
+
+
+def test_training_without_text_gives_the_bytes() -> None:
+    tokenizer, end_id = read_tokenizer(train_bpe([], TokenizerConfig()), END_OF_DOCUMENT)
+    assert (vocabulary_size(tokenizer), end_id) == (257, 0)

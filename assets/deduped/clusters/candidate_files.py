@@ -27,8 +27,8 @@ from assets.deduped.clusters.component_files import (
     find_components,
     split_pairs,
 )
+from assets.deduped.index.band_index import rows_of
 from assets.deduped.index.ledger import LedgerEntry
-from assets.deduped.index.row_ids import rows_of
 from assets.text.list_columns import as_numpy
 from corpus_loader.permutation import mix64
 from resources.passes import PassFiles

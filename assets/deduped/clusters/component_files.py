@@ -13,13 +13,19 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assets.deduped.index.band_index import sorted_pairs
-from assets.deduped.index.row_ids import RowIds, parts_of, row_ids_of, rows_of, slice_of_part
+from assets.deduped.index.band_index import (
+    RowIds,
+    parts_of,
+    row_ids_of,
+    rows_of,
+    slice_of_part,
+    sorted_pairs,
+)
 from corpus_loader.permutation import mix64
 from resources.store.store import StoreError
 
@@ -48,41 +54,26 @@ class Components:
         return Components(self.row_ids[place], self.labels[place], self.is_known[place])
 
 
-class Numbering(NamedTuple):
-    """Dense numbers 0 to n - 1 of all documents, in the order of their row ids.
-
-    part_ids: int64 [p], ascending. starts: int64 [p], the number of each part's first document.
-    spans: int64 [largest part id + 1, 2], first number of a part's documents and the one after the
-    last; 0, 0 for an id without a part.
-    """
-
-    part_ids: Integers
-    starts: Integers
-    spans: Integers
-    num_documents: int
-
-
-def number_documents(part_ids: Integers, rows: Integers) -> Numbering:
+def number_documents(part_ids: Integers, rows: Integers) -> Integers:
     """Number the documents of parts with these ids, int64 [p], and row counts, int64 [p].
 
-    Raises ValueError unless the ids ascend.
+    Returns int64 [largest id + 2]: the first number of each part by its id, and the number of all
+    documents. Documents are numbered in the order of their row ids.
     """
-    if (np.diff(part_ids) <= 0).any():
-        raise ValueError("part ids do not ascend: pass the parts in the order of the ledger")
-    edges = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
-    spans = np.zeros((int(part_ids[-1]) + 1 if len(part_ids) else 0, 2), np.int64)
-    spans[part_ids] = np.column_stack([edges[:-1], edges[1:]])
-    return Numbering(part_ids, edges[:-1], spans, int(edges[-1]))
+    by_id = np.zeros(int(part_ids.max(initial=-1)) + 1, np.int64)
+    by_id[part_ids] = rows
+    return np.concatenate([[0], np.cumsum(by_id)])
 
 
-def number_pairs(pairs: Pairs, numbering: Numbering) -> Integers:
-    """Return pairs of row ids in known parts, uint64 [m, 2], as pairs of numbers, int64 [m, 2].
+def number_pairs(pairs: Pairs, edges: Integers) -> Integers:
+    """Return pairs of row ids, uint64 [m, 2], as pairs of numbers, int64 [m, 2].
 
-    Raises ValueError, with the pair, for a row that its part lacks and for a pair out of order.
+    `edges` is as of `number_documents`. Raises ValueError, with the pair, for a row that its part
+    lacks and for a pair out of order.
     """
-    spans = numbering.spans[parts_of(pairs)]
-    numbers = spans[..., 0] + rows_of(pairs)
-    is_wrong = (pairs[:, 0] >= pairs[:, 1]) | (numbers >= spans[..., 1]).any(axis=1)
+    parts = parts_of(pairs)
+    numbers = edges[parts] + rows_of(pairs)
+    is_wrong = (pairs[:, 0] >= pairs[:, 1]) | (numbers >= edges[parts + 1]).any(axis=1)
     if is_wrong.any():
         pair = pairs[is_wrong][0]
         named = " and ".join(
@@ -90,13 +81,13 @@ def number_pairs(pairs: Pairs, numbering: Numbering) -> Integers:
             for part, row in zip(parts_of(pair), rows_of(pair), strict=True)
         )
         raise ValueError(f"{named} are no pair of two documents in their order")
-    return numbers
+    return np.asarray(numbers)
 
 
-def numbered_row_ids(numbers: Integers, numbering: Numbering) -> RowIds:
-    """Return the row ids, uint64 [n], of dense numbers, int64 [n]."""
-    places = np.searchsorted(numbering.starts, numbers, side="right") - 1
-    return row_ids_of(numbering.part_ids[places], numbers - numbering.starts[places])
+def numbered_row_ids(numbers: Integers, edges: Integers) -> RowIds:
+    """Return the row ids, uint64 [n], of numbers, int64 [n]: undo `number_pairs`."""
+    parts = np.searchsorted(edges, numbers, side="right") - 1
+    return row_ids_of(parts, numbers - edges[parts])
 
 
 def batch_of(labels: RowIds, batches: int) -> Integers:
@@ -110,7 +101,7 @@ def find_components(
     """Find the connected components of all pairs.
 
     pair_files: raw little-endian uint64 [m, 2], rows (a, b) of row ids with a < b, sorted, unique
-    in their file. part_rows: ids of all parts, ascending, and the number of documents of each.
+    in their file. part_rows: ids of all parts, and the number of documents of each.
     Returns the row ids of all documents in a pair, ascending, and the label of each one's
     component, mapped from files below `scratch`. The result depends neither on `block_rows` nor on
     the order of the files. Pairs of parts that are not among `part_rows` are passed over. Raises
@@ -118,8 +109,8 @@ def find_components(
     """
     from assets.deduped.kernels.union_find import link_pairs, resolve_labels
 
-    numbering = number_documents(*part_rows)
-    count = numbering.num_documents
+    edges = number_documents(*part_rows)
+    count = int(edges[-1])
     members = scratch / "members.refs", scratch / "members.labels"
     with tempfile.TemporaryDirectory(dir=scratch, prefix="components-") as folder:
         dtype = np.uint32 if count < 1 << 32 else np.int64
@@ -128,14 +119,14 @@ def find_components(
         for start in range(0, count, LARGEST_BLOCK):
             stop = min(count, start + LARGEST_BLOCK)
             parents[start:stop] = np.arange(start, stop)
-        for block in _numbered_blocks(pair_files, numbering, block_rows):
+        for block in _numbered_blocks(pair_files, edges, block_rows):
             link_pairs(block, parents)
         resolve_labels(parents, is_member)
         with members[0].open("wb") as row_ids, members[1].open("wb") as labels:
             for start in range(0, count, LARGEST_BLOCK):
                 found = np.flatnonzero(is_member[start : start + LARGEST_BLOCK]) + start
-                numbered_row_ids(found, numbering).tofile(row_ids)
-                numbered_row_ids(parents[found].astype(np.int64), numbering).tofile(labels)
+                numbered_row_ids(found, edges).tofile(row_ids)
+                numbered_row_ids(parents[found].astype(np.int64), edges).tofile(labels)
     return _map_words(members[0]), _map_words(members[1])
 
 
@@ -228,15 +219,15 @@ def count_pairs(path: Path) -> int:
 
 
 def _numbered_blocks(
-    pair_files: Sequence[Path], numbering: Numbering, block_rows: int
+    pair_files: Sequence[Path], edges: Integers, block_rows: int
 ) -> Iterator[Integers]:
     """Yield all pairs once, as numbers, int64 [m, 2].
 
     Raises StoreError for a pair of other documents.
     """
-    for block in unique_blocks(pair_files, numbering.part_ids, block_rows):
+    for block in unique_blocks(pair_files, np.flatnonzero(np.diff(edges)), block_rows):
         try:
-            yield number_pairs(block, numbering)
+            yield number_pairs(block, edges)
         except ValueError as error:
             raise StoreError(
                 f"Pairs of band_index[all] are of other documents: {error} "

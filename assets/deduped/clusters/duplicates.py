@@ -8,16 +8,170 @@ Price: 8 bytes of memory per pair and 150 per member.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from assets.deduped.clusters.cleanliness import cleanliness
-from assets.deduped.clusters.keep_policy import order_of_ids, ranking
-from assets.deduped.clusters.pair_evidence import Shingles, evidence_of, with_spans
-from resources.settings.dedup import REHYDRATION, DedupConfig
+from resources.settings.dedup import REHYDRATION, DedupConfig, KeepKey
+
+if TYPE_CHECKING:
+    from assets.deduped.kernels.pair_similarity import Evidence
+
+
+Ranking = tuple[NDArray[np.int32], NDArray[np.int32]]  # rank of each row, row of each rank
+
+_RULES: dict[KeepKey, Callable[[DedupConfig], pl.Expr]] = {  # the smallest stays, null is last
+    "priority": lambda config: _position(config.priority),
+    "ingested": lambda _: pl.col("generation"),
+    "quality": lambda _: -pl.col("quality").fill_nan(None),
+    "cleanest": lambda _: -pl.col("cleanliness"),
+    "longest": lambda _: -pl.col("num_chars").cast(pl.Int64),
+    "newest": lambda _: -pl.col("date"),
+    "oldest": lambda _: pl.col("date"),
+}
+
+
+def _position(priority: tuple[str, ...]) -> pl.Expr:
+    """Return the place of a row's source in `priority`; sources not named come last."""
+    named = pl.Series(list(dict.fromkeys(priority)), dtype=pl.String)
+    positions = pl.Series(range(len(named)), dtype=pl.UInt32)
+    return pl.col("source").replace_strict(named, positions, default=len(named))
+
+
+def ranking(members: pl.DataFrame, by_id: NDArray[np.int32], config: DedupConfig) -> Ranking:
+    """Return the rank of each row, 0 the one that stays, and the row of each rank, int32 [n].
+
+    `members` has source, generation, quality, cleanliness, num_chars and date, as far as
+    `config.keep` names them; `by_id`, int32 [n], are their rows in the order of doc_ids, the last
+    key. Null, and a quality that is not a number, rank last.
+    """
+    keys = [_RULES[key](config).alias(key) for key in config.keep if _differs(members, key, config)]
+    order = by_id
+    if keys:
+        frame = members.select(*keys, pl.Series("doc_id", _inverse(by_id)))
+        sorted_rows = frame.select(pl.arg_sort_by(frame.columns, nulls_last=True)).to_series()
+        order = sorted_rows.to_numpy().astype(np.int32)
+    return _inverse(order), order
+
+
+def _inverse(order: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the place of each row in an order."""
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return places
+
+
+def _differs(members: pl.DataFrame, key: KeepKey, config: DedupConfig) -> bool:
+    """Return False if a key is known to be the same for all documents: it would cost a sort."""
+    if key == "priority":
+        return bool(config.priority)
+    if key == "ingested":
+        return members["generation"].min() != members["generation"].max()
+    return True
+
+
+def order_of_ids(doc_ids: pl.Series) -> NDArray[np.int32]:
+    """Return rows in the order of their doc_ids, int32 [n]; ValueError if one occurs twice.
+
+    As numbers of 128 bits they sort several times faster than as strings.
+    """
+    numbers = doc_ids.str.to_integer(base=16, dtype=pl.UInt128)
+    order = numbers.arg_sort()
+    ordered = numbers.gather(order)
+    repeated = order.filter((ordered == ordered.shift(1)).fill_null(False))
+    if len(repeated):
+        doc_id = doc_ids[int(repeated[0])]
+        raise ValueError(
+            f"doc_id {doc_id!r} occurs more than once among the duplicates, so removing "
+            "one would remove both. Give each document its own doc_id."
+        )
+    return order.to_numpy().astype(np.int32)
+
+
+Shingles = tuple[NDArray[np.uint64], NDArray[np.int64]]
+_HASH_BYTES = 16
+
+
+def with_spans(members: pl.DataFrame, shingles: Shingles | None) -> pl.DataFrame:
+    """Add the columns `start` and `stop`, Int64, of the members' shingles; 0 without shingles."""
+    offsets = np.zeros(len(members) + 1, np.int64) if shingles is None else shingles[1]
+    return members.with_columns(start=pl.Series(offsets[:-1]), stop=pl.Series(offsets[1:]))
+
+
+def evidence_of(
+    members: pl.DataFrame, config: DedupConfig, shingles: Shingles | None
+) -> "Evidence":
+    """Return the evidence by which the kernels compare n documents.
+
+    `members` has group UInt64, text_hash and a field_00, field_01, ... for each of `config.fields`
+    (Binary, 16 bytes or null), signature Array(UInt32) or null, and the columns of `with_spans`.
+    Raises ValueError if hashes have another size, or if shingles are needed and not given.
+    """
+    from assets.deduped.kernels import pair_similarity as cluster_pairs
+
+    if config.compares_shingles and shingles is None:
+        raise ValueError("verify: exact compares shingles: pass those of the members")
+    verify = {
+        "none": cluster_pairs.NOT_VERIFIED,
+        "signature": cluster_pairs.BY_SIGNATURE,
+        "exact": cluster_pairs.BY_SHINGLES,
+    }[config.verify]
+    groups = members["group"].to_numpy()
+    columns = ["text_hash", *(f"field_{number:02}" for number in range(len(config.fields)))]
+    arrays = (
+        np.stack([_first_of_equal(members[name], groups) for name in columns], axis=1),
+        groups,
+        _signature_values(members["signature"]),
+        members["signature"].is_not_null().to_numpy(),
+        np.empty(0, np.uint64) if shingles is None else shingles[0][:],
+        np.stack([members["start"].to_numpy(), members["stop"].to_numpy()], axis=1),
+    )
+    for array in arrays:
+        array.flags.writeable = False  # as the kernels are compiled for
+    return cluster_pairs.Evidence(*arrays, verify, config.rows, config.threshold)
+
+
+def _first_of_equal(hashes: pl.Series, groups: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """Return the first row of the same group with an equal hash, uint32 [n]; its own for null."""
+    from assets.deduped.kernels.document_rows import first_equal
+
+    rows = np.flatnonzero(hashes.is_not_null().to_numpy())
+    words = np.column_stack([_hash_words(hashes), groups])[rows]
+    firsts = np.arange(len(hashes), dtype=np.uint32)
+    firsts[rows] = rows[first_equal(np.ascontiguousarray(words.T))]
+    return firsts
+
+
+def _hash_words(hashes: pl.Series) -> NDArray[np.uint64]:
+    """Return 128-bit hashes as two 64-bit words, uint64 [n, 2]; zeros for null."""
+    sizes = hashes.bin.size()
+    if not sizes.eq(_HASH_BYTES).all():
+        others = sizes.drop_nulls().unique().sort().to_list()
+        raise ValueError(
+            f"{hashes.name} must have {_HASH_BYTES} bytes, found sizes={others}. "
+            "Materialize `signatures` again."
+        )
+    array: Any = hashes.fill_null(bytes(_HASH_BYTES)).rechunk().to_arrow()
+    if len(hashes) == 0:
+        return np.empty((0, 2), np.uint64)
+    words = np.frombuffer(array.buffers()[2], np.uint64).reshape(-1, 2)
+    return words[array.offset : array.offset + len(hashes)]
+
+
+def _signature_values(signatures: pl.Series) -> NDArray[np.uint32]:
+    """Return signatures as uint32 [n, values], without a copy; anything for null."""
+    width = getattr(signatures.dtype, "size", 0)
+    if len(signatures) == 0 or width == 0 or signatures.is_null().all():
+        return np.zeros((len(signatures), max(1, width)), np.uint32)
+    array: Any = signatures.rechunk().to_arrow()
+    values = array.values
+    first = values.offset + array.offset * width
+    held = np.frombuffer(values.buffers()[1], np.uint32)
+    return held[first : first + len(signatures) * width].reshape(-1, width)
+
 
 CLUSTER_SCHEMA: dict[str, Any] = {
     "ref": pl.UInt64,

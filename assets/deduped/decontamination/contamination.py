@@ -1,7 +1,20 @@
 """Contamination: passages of documents that occur in items of evaluation sets.
 
-Purpose: report the items that a document hits, its share of each item, and the passage. Every hit
-is verified on the words themselves.
+A document hits an item if it contains an n-gram of the item word for word (or character for
+character), regardless of case and punctuation. With enough hits it is contaminated. Published
+settings:
+
+* 13-words (the default): GPT-3 (arXiv 2005.14165, appendix C), which used as few as 8 for sets of
+  short items; The Pile and the LM evaluation harness.
+* 8-words with min_share 0.7: PaLM (arXiv 2204.02311, section 8), 70 % of an item's 8-grams. PaLM
+  counts n-grams of the whole corpus, this module those of one document.
+* 50-characters: GPT-4 (arXiv 2303.08774, appendix C). GPT-4 samples three substrings of each item,
+  or takes a shorter item whole; here all substrings are searched for, and case is folded.
+* 12-words: datatrove, which also replaces numbers by 0; this module does not.
+
+Every hit is verified on the words themselves. Trade-off: rephrased and translated items are not
+found, and a passage that many documents have (a famous quotation) is a hit like any other: raise
+min_hits or min_share where that matters.
 Price: short items slow the search, because the shortest item decides how often a text is sampled.
 """
 
@@ -10,7 +23,41 @@ import polars as pl
 
 from assets.deduped.decontamination.evaluation_index import EvaluationIndex, units_of
 from assets.text.buffers import TextBuffers, blocks, code_point_entries, text_buffers
+from resources.materialize.excerpts import DocumentText, as_excerpt
 from resources.settings.decontamination import DecontaminationConfig, Unit
+
+
+def is_contaminated(config: DecontaminationConfig) -> pl.Expr:
+    """Return the rule that a hit has enough distinct n-grams of its item and enough of the item.
+
+    All n-grams of an item are enough if the item has fewer than `min_hits`.
+    """
+    enough = (pl.col("num_ngrams") >= config.min_hits) | (pl.col("item_share") >= 1)
+    return enough & (pl.col("item_share") >= config.min_share)
+
+
+def contaminated(hits: pl.DataFrame, config: DecontaminationConfig) -> pl.Series:
+    """Return the doc_id of each contaminated document, once, in the order of `hits`."""
+    return hits.filter(is_contaminated(config))["doc_id"].unique(maintain_order=True)
+
+
+def tag_documents(
+    documents: pl.DataFrame, hits: pl.DataFrame, config: DecontaminationConfig
+) -> pl.DataFrame:
+    """Add a column `contamination`, List(String): the sorted sets that contaminate a document.
+
+    The list of a clean document is empty.
+    """
+    tags = (
+        hits.filter(is_contaminated(config))
+        .group_by("doc_id")
+        .agg(contamination=pl.col("set").unique().sort())
+    )
+    clean = pl.lit([], dtype=pl.List(pl.String))
+    return documents.join(tags, on="doc_id", how="left", maintain_order="left").with_columns(
+        pl.col("contamination").fill_null(clean)
+    )
+
 
 PASSAGE_CHARACTERS = 300
 PASSAGE_BYTES = 4 * PASSAGE_CHARACTERS  # UTF-8 needs no more
@@ -125,3 +172,43 @@ def _passages(texts: TextBuffers, rows: pl.Series, spans: pl.DataFrame) -> pl.Se
     ]
     passages = [passage.decode("utf-8", "ignore") for passage in clipped]
     return pl.Series(passages, dtype=pl.String).str.head(PASSAGE_CHARACTERS)
+
+
+SHOWN = 20  # hits in the report
+
+
+def contamination_markdown(hits: pl.DataFrame) -> dict[str, str]:
+    """Return Markdown of the hits: counts per set, then the largest hits.
+
+    `hits` are those of `find_contamination` with a column is_contaminated, Boolean.
+    """
+    if hits.is_empty():
+        return {"contamination": "No document has an n-gram of an evaluation item."}
+    by_set = (
+        hits.group_by("set")
+        .agg(
+            pl.n_unique("item"),
+            pl.n_unique("doc_id"),
+            enough=pl.col("doc_id").filter("is_contaminated").n_unique(),
+        )
+        .sort("set")
+    )
+    counts = "".join(
+        f"| {name} | {items:,} | {documents:,} | {enough:,} |\n"
+        for name, items, documents, enough in by_set.rows()
+    )
+    largest = hits.sort(
+        ["item_share", "num_ngrams", "doc_id", "set", "item"],
+        descending=[True, True, False, False, False],
+    ).head(SHOWN)
+    rows = "".join(
+        f"| {hit['doc_id']} | {hit['set']} | {as_excerpt(hit['item'])} | {hit['item_share']:.0%} "
+        f"| {as_excerpt(hit['passage'])} |\n"
+        for hit in largest.iter_rows(named=True)
+    )
+    head = "| document | set | item | share of the item | passage |\n|---|---|---|---|---|\n"
+    return {
+        "contamination": "| set | items hit | documents hit | of which enough |\n"
+        f"|---|---|---|---|\n{counts}",
+        "contaminated_documents": DocumentText(f"{head}{rows}"),
+    }

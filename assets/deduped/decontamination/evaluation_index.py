@@ -19,6 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.text.buffers import TextBuffers, code_point_entries, text_buffers
+from assets.text.table_rows import numbers_between
 from resources.settings.decontamination import MOST_UNITS, Ngram, Unit
 
 if TYPE_CHECKING:
@@ -158,8 +159,8 @@ def _windows(
     is_short = num_units < size
     counts = np.where(is_short, num_words >= max(1, min_item_words), num_units - size + 1)
     rows = np.repeat(np.arange(len(counts)), counts)
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return rows, offsets[rows] + within, np.where(is_short, num_units, size)[rows]
+    firsts = numbers_between(offsets[:-1], offsets[:-1] + counts)
+    return rows, firsts, np.where(is_short, num_units, size)[rows]
 
 
 def units_of(texts: TextBuffers, unit: Unit) -> tuple["Units", Integers]:

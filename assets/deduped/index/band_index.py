@@ -1,16 +1,17 @@
 """Find documents that share a key, in sorted runs of keys on disk: the stage `band_index`.
 
 A key is the hash of a text, of a field's value or of a band of a signature; documents with an equal
-key are candidates. The index is a list of *segments*. A segment holds the keys of a range of parts
-in ingest order, each with its row id, sorted by key; the first bits of the keys cut it into files,
-which are built one at a time. The keys of a run become a new segment. It absorbs the segments
-before it that are not much larger (as in Bentley and Saxe 1980, "Decomposable searching problems"),
-so that the number of segments grows with the logarithm of the documents, and so does the number of
-times that a key is rewritten.
+key are candidates. A row id, uint64, has the number of a document's part in the ledger in its upper
+32 bits and the row in the part below: row ids ascend in ingest order. The index is a list of
+*segments*. A segment holds the keys of a range of parts in ingest order, each with its row id,
+sorted by key; the first bits of the keys cut it into files, which are built one at a time. The keys
+of a run become a new segment, which absorbs the segments before it that are not much larger.
 A document is paired with the first and with the previous document of its key. So the pairs are
 linear in the size of a bucket, connect all of it, and depend only on the documents and their ingest
 order, not on the segments. Price: 16 bytes of disk per key.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterable
 
@@ -19,8 +20,48 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.deduped.index.hash_prefixes import keys_with_prefix
-from assets.deduped.index.row_ids import parts_of
+ROW_BITS = np.uint64(32)
+
+RowIds = NDArray[np.uint64]
+
+
+def row_ids_of(parts: int | NDArray[np.int64], rows: NDArray[np.generic]) -> RowIds:
+    """Return the ids, uint64 [n], of rows [n] of one part, or of a part each, int64 [n]."""
+    return (np.asarray(parts, np.uint64) << ROW_BITS) | rows.astype(np.uint64)
+
+
+def parts_of(row_ids: RowIds) -> NDArray[np.int64]:
+    """Return the part of each row id, int64 in the same shape."""
+    return (row_ids >> ROW_BITS).astype(np.int64)
+
+
+def rows_of(row_ids: RowIds) -> NDArray[np.uint32]:
+    """Return the row in its part of each row id, uint32 in the same shape."""
+    return row_ids.astype(np.uint32)  # keeps the lower half
+
+
+def slice_of_part(row_ids: RowIds, part: int) -> slice:
+    """Return the slice of a part among ascending row ids."""
+    edges = np.array([part, part + 1], np.uint64) << ROW_BITS
+    start, stop = np.searchsorted(row_ids, edges)
+    return slice(int(start), int(stop))
+
+
+ENTRY_BYTES = 224  # of a task, twice the measured peak: arrays below 32 MB stay in the heap
+MAX_PREFIX_BITS = 12
+
+
+def prefix_bits_for(num_bytes: int, memory_bytes: int) -> int:
+    """Return the bits of a hash that cut what takes so many bytes, so that four cuts fit memory."""
+    cuts = max(1, -(-num_bytes * 4 // memory_bytes))
+    return min(MAX_PREFIX_BITS, (cuts - 1).bit_length())
+
+
+def keys_with_prefix(prefix: int, prefix_bits: int) -> tuple[int, int]:
+    """Return the first and the last key, 64 bits, that begin with a prefix."""
+    width = 64 - prefix_bits
+    return prefix << width, (prefix + 1 << width) - 1
+
 
 Words = NDArray[np.uint64]
 Entries = tuple[Words, Words]  # keys and row ids, sorted by key, then row id
@@ -89,11 +130,6 @@ def sorted_pairs(pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
     is_first = np.ones(len(ordered), np.bool_)
     is_first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     return np.ascontiguousarray(ordered[is_first])
-
-
-def live_pairs(pairs: NDArray[np.uint64], is_live: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Mark the pairs, uint64 [m, 2], of which both rows are in live parts: bool [m]."""
-    return np.asarray(is_live[parts_of(pairs)].all(axis=1))
 
 
 def unpaired_rows(pairs: NDArray[np.uint64], is_live: NDArray[np.bool_]) -> Words:

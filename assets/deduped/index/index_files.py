@@ -8,9 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from assets.deduped.index.band_index import Entries, Words, live_pairs, overlapping, slice_of_prefix
+from assets.deduped.index.band_index import (
+    Entries,
+    Words,
+    overlapping,
+    parts_of,
+    row_ids_of,
+    slice_of_part,
+    slice_of_prefix,
+)
 from assets.deduped.index.ledger import Order, read_order
-from assets.deduped.index.row_ids import parts_of, row_ids_of, slice_of_part
+from assets.text.table_rows import numbers_between
 from resources.corpus import Corpus
 from resources.settings.named_files import read_named_file
 from resources.store.mapped_files import map_array
@@ -80,16 +88,8 @@ def entries_of_keys(
         stops = keys.mapped.searchsorted(distinct, side="right")
         keys.check(starts, stops)
         row_ids.check(starts, stops)
-        rows = rows_between(starts, stops)
+        rows = numbers_between(starts, stops)
         yield keys.mapped[rows], row_ids.mapped[rows]
-
-
-def rows_between(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers starts[i] up to stops[i], for each i in turn."""
-    counts = stops - starts
-    ends = np.cumsum(counts)
-    rows: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts)
-    return rows
 
 
 def files_with_prefix(
@@ -120,7 +120,7 @@ def live_entries(entries: Entries, is_live: NDArray[np.bool_]) -> Entries:
 
 def live_rows(pairs: NDArray[np.uint64], is_live: NDArray[np.bool_]) -> NDArray[np.uint64]:
     """Return the pairs, uint64 [m, 2], of which both rows are in live parts."""
-    return pairs[live_pairs(pairs, is_live)]
+    return pairs[is_live[parts_of(pairs)].all(axis=1)]
 
 
 def entry_arrays(file: PublishedFile, rows: int) -> tuple[PublishedArray, PublishedArray]:

@@ -188,16 +188,3 @@ def read_order(name: str, content: bytes) -> dict[PartKey, Ingested]:
             "with `corpus duplicates ledger`."
         )
     return order
-
-
-def absorbed_from(live_entries: Sequence[int], new_entries: int) -> int:
-    """Return the number of segments that stay; the new segment absorbs those after them.
-
-    `live_entries` counts each segment's entries, oldest first. A segment with at most twice as many
-    entries as all that follow it is absorbed: sizes at least halve from one segment to the next.
-    """
-    staying = len(live_entries)
-    while staying and live_entries[staying - 1] <= 2 * new_entries:
-        staying -= 1
-        new_entries += live_entries[staying]
-    return staying

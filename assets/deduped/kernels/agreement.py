@@ -1,4 +1,4 @@
-"""Agreement of each document with those that it forms pairs with: who is the one all others copy.
+"""Find the likely original of a cluster: the agreement of each document with its duplicates.
 
 Purpose: a copy between the boilerplate of other pages, a truncated one and one with edited words
 differ from the original, and the original from each of them by less than they from one another.

@@ -8,14 +8,8 @@ through `uint32(...)`.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
 from numba import njit, types, uint32, uint64
-from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from assets.deduped.kernels.shingles import BLOCK, first_span, next_spans
@@ -36,7 +30,6 @@ _PRIME_1, _PRIME_2, _PRIME_3 = uint32(0x9E3779B1), uint32(0x85EBCA77), uint32(0x
 _PRIME_4, _PRIME_5 = uint32(0x27D4EB2F), uint32(0x165667B1)
 _FMIX32 = (uint32(0x85EBCA6B), uint32(0xC2B2AE35))
 _LANES = (0x24234428, 0x85EBCA77, 0, 0x61C8864F)  # prime_1 + prime_2, prime_2, 0, -prime_1
-_FOUR = ir.VectorType(ir.IntType(32), 4)
 
 
 @njit("uint32(uint32, uint32)", **ARRAY_INLINED)
@@ -63,50 +56,6 @@ def _stripes(data: NDArray[np.uint8], start: int, stop: int) -> int:
         four = _lane(four, read_4(data, at + 12))
     low = _rotate(one, uint32(1)) + _rotate(two, uint32(7))
     return uint32(low + _rotate(three, uint32(12)) + _rotate(four, uint32(18)))
-
-
-def _lanes(values: Sequence[int]) -> Any:
-    """Return a constant of the four lanes of XXH32."""
-    return ir.Constant(_FOUR, list(values))
-
-
-def _turned(builder: Any, lanes: Any, turns: Sequence[int]) -> Any:
-    """Rotate each lane to the left."""
-    right = builder.lshr(lanes, _lanes([32 - turn for turn in turns]))
-    return builder.or_(builder.shl(lanes, _lanes(turns)), right)
-
-
-@intrinsic
-def _few_stripes(typing_context: Any, data: Any, start: Any, size: Any) -> Any:
-    """Absorb up to three stripes of data[start : start + size] as `_stripes` does.
-
-    The four lanes are one vector, and an absent stripe changes nothing: no branch depends on the
-    size. 48 bytes must be readable.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        size = builder.trunc(arguments[2], ir.IntType(32))
-        sizes: Any = ir.Constant(_FOUR, ir.Undefined)
-        for lane in range(4):
-            sizes = builder.insert_element(sizes, size, ir.Constant(ir.IntType(32), lane))
-        lanes = _lanes(_LANES)
-        first, second = _lanes([int(_PRIME_1)] * 4), _lanes([int(_PRIME_2)] * 4)
-        for stop in (16, 32, 48):
-            at = builder.add(arguments[1], ir.Constant(ir.IntType(64), stop - 16))
-            address = cgutils.pointer_add(builder, array.data, at)
-            stripe = builder.load(builder.bitcast(address, _FOUR.as_pointer()), align=1)
-            mixed = _turned(builder, builder.add(lanes, builder.mul(stripe, second)), [13] * 4)
-            is_there = builder.icmp_unsigned(">=", sizes, _lanes([stop] * 4))
-            lanes = builder.select(is_there, builder.mul(mixed, first), lanes)
-        turned = _turned(builder, lanes, [1, 7, 12, 18])
-        merged: Any = ir.Constant(ir.IntType(32), 0)
-        for lane in range(4):
-            value = builder.extract_element(turned, ir.Constant(ir.IntType(32), lane))
-            merged = builder.add(merged, value)
-        return merged
-
-    return types.uint32(data, types.int64, types.int64), generate
 
 
 @njit("uint32(uint32, uint32, uint32)", **ARRAY_INLINED)
@@ -143,7 +92,7 @@ def _fmix64(value: int) -> int:
 def hash_spans(joined: NDArray[np.uint8], spans: Offsets, count: int, hashes: Words) -> None:
     """Hash the first `count` spans, int64 [2, BLOCK], by XXH32 and MurmurHash3's finalizer.
 
-    The seed is 0. Writes hashes[0, :count] of uint32 [6, BLOCK]; the other rows are scratch. 48
+    The seed is 0. Writes hashes[0, :count] of uint32 [6, BLOCK]; the other rows are scratch. 16
     bytes must be readable after each span. Source: datasketch 2.0 and
     https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md. The rest after the stripes of 16
     bytes is read in one loop and absorbed in another, which the compiler vectorises: always three
@@ -151,10 +100,7 @@ def hash_spans(joined: NDArray[np.uint8], spans: Offsets, count: int, hashes: Wo
     """
     for i in range(count):
         start, size = spans[0, i], spans[1, i] - spans[0, i]
-        if size < 64:
-            hashed = _few_stripes(joined, start, size)
-        else:
-            hashed = _stripes(joined, start, start + size)
+        hashed = _stripes(joined, start, start + size)
         hashed = hashed if size >= 16 else _PRIME_5
         hashes[0, i], hashes[5, i] = uint32(hashed + uint32(size)), size
         words = start + (size >> 4 << 4)

@@ -26,6 +26,7 @@ from resources.settings.repeats import RepeatedLinesConfig
 Unit = Literal["lines", "paragraphs"]
 
 MOST_SHOWN, SHOWN_CHARS = 20, 100
+LIST_SCHEMA = {"unit": pl.String, "text": pl.String}  # what is cut in a part
 HASH_SCHEMA = {"hash": pl.UInt64}
 TEXT_SCHEMA = {"hash": pl.UInt64, "text": pl.String}
 CHANGE_SCHEMA = pl.Schema(
@@ -122,10 +123,29 @@ def cut_repeated(
     table = pl.DataFrame(
         {"row": np.concatenate(rows), "num_cut": np.concatenate(num_cut), "text": pl.concat(cut)}
     )
-    changes = _describe_changes(documents, table, config)
-    return documents.with_columns(
-        replace_rows(documents["text"], table["row"], table["text"])
-    ), changes
+    return replace_texts(documents, table, config.min_kept_share)
+
+
+def replace_texts(
+    documents: pl.DataFrame, table: pl.DataFrame, min_kept_share: float
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Replace texts by those of a table (row, num_cut, text) of the documents that were cut.
+
+    Returns the documents, and the columns CHANGE_SCHEMA of each that was cut.
+    """
+    before = documents["text"].gather(table["row"]).str.len_chars()
+    after = table["text"].str.len_chars()
+    is_blank = table["text"].str.strip_chars().str.len_bytes() == 0
+    changes = pl.DataFrame(
+        {
+            "doc_id": documents["doc_id"].gather(table["row"]),
+            "num_cut": table["num_cut"],
+            "cut_chars": before - after,
+            "kept_share": after / before,
+        }
+    ).with_columns(is_rejected=(pl.col("kept_share") < min_kept_share) | is_blank)
+    texts = replace_rows(documents["text"], table["row"], table["text"])
+    return documents.with_columns(texts), changes.cast(CHANGE_SCHEMA)
 
 
 def most_frequent(repeated: pl.DataFrame) -> pl.DataFrame:
@@ -191,28 +211,6 @@ def _without(texts: pl.Series, block: _Block, places: NDArray[np.int64], unit: U
     is_cut[places] = True
     is_inside = np.isin(block.rows, block.rows[places])
     return texts_in(*drop_units(*text_buffers(texts), unit == "paragraphs", is_cut[is_inside]))
-
-
-def _describe_changes(
-    documents: pl.DataFrame, table: pl.DataFrame, config: RepeatedLinesConfig
-) -> pl.DataFrame:
-    """Return the changes of `cut_repeated`, from the rows and new texts of changed documents."""
-    before = documents["text"].gather(table["row"]).str.len_chars()
-    after = table["text"].str.len_chars()
-    kept_share = pl.col("kept_share")
-    is_blank = table["text"].str.strip_chars().str.len_bytes() == 0
-    return (
-        pl.DataFrame(
-            {
-                "doc_id": documents["doc_id"].gather(table["row"]),
-                "num_cut": table["num_cut"],
-                "cut_chars": before - after,
-                "kept_share": after / before,
-            }
-        )
-        .with_columns(is_rejected=(kept_share < config.min_kept_share) | is_blank)
-        .cast(CHANGE_SCHEMA)
-    )
 
 
 def _count(rows: pl.DataFrame) -> pl.DataFrame:

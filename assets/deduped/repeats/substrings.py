@@ -1,19 +1,16 @@
-"""Cut long runs of words that occur elsewhere too out of documents, and report them.
+"""Cut long runs of words that occur elsewhere too out of documents, and find the longest.
 
 `substring_runs.py` finds them. A span is cut from the start of its first word to the end of its
 last word; punctuation around it stays.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 import polars as pl
 
-from assets.deduped.deduped_records import SubstringsNumbers
-from assets.deduped.repeats.repeated_lines import CHANGE_SCHEMA
-from assets.text.table_rows import replace_rows
-from resources.materialize.excerpts import as_excerpt
+from assets.deduped.repeats.repeated_lines import CHANGE_SCHEMA, replace_texts
 from resources.settings.repeats import SubstringsConfig
 
 NUM_LONGEST = 10
@@ -48,14 +45,8 @@ def cut_spans(
     texts = documents["text"].gather(with_spans["row"])
     to_cut = zip(texts, with_spans["start"], with_spans["stop"], strict=True)
     shortened = [cut_text(text, starts, stops) for text, starts, stops in to_cut]
-    cut = pl.Series(shortened, dtype=pl.String)
-    before, after = texts.str.len_chars(), cut.str.len_chars()
-    changes = with_spans.select(
-        "doc_id", "num_cut", cut_chars=before - after, kept_share=after / before.clip(1)
-    )
-    is_rejected = (changes["kept_share"] < config.min_kept_share) | (after == 0)
-    whole = documents.with_columns(replace_rows(documents["text"], with_spans["row"], cut))
-    return whole, changes.with_columns(is_rejected=is_rejected)
+    table = with_spans.select("row", "num_cut", text=pl.Series(shortened, dtype=pl.String))
+    return replace_texts(documents, table, config.min_kept_share)
 
 
 def cut_text(text: str, starts: Iterable[int], stops: Iterable[int]) -> str:
@@ -93,36 +84,9 @@ def longest_spans(documents: pl.DataFrame, spans: pl.DataFrame) -> list[LongestS
     with_text = longest.join(texts, on="doc_id", maintain_order="left")
     columns = with_text.select("doc_id", "text", "start", "stop", "times", "num_words")
     return [
-        LongestSpan(doc_id, _excerpt(text, start, stop), times, num_words)
+        LongestSpan(doc_id, text.encode()[start:stop].decode()[:EXCERPT_CHARS], times, num_words)
         for doc_id, text, start, stop, times, num_words in columns.iter_rows()
     ]
-
-
-def _excerpt(text: str, start: int, stop: int) -> str:
-    """Return the beginning of a span of a text's bytes."""
-    return text.encode()[start:stop].decode()[:EXCERPT_CHARS]
-
-
-def substrings_markdown(
-    numbers: SubstringsNumbers, text_bytes: int, longest: Sequence[LongestSpan]
-) -> str:
-    """Report the spans in so many bytes of text, and the longest of all parts, as Markdown."""
-    lines = [
-        f"**{numbers.spans:,} repeated spans** of {numbers.span_words:,} words in "
-        f"{numbers.cut_documents:,} documents: {numbers.span_bytes:,} bytes, "
-        f"{numbers.span_bytes / max(1, text_bytes):.2%} of the text.",
-        "",
-        "| words | spans of that length | document | begins |",
-        "| ---: | ---: | --- | --- |",
-    ]
-    by_length: dict[int, list[LongestSpan]] = {}
-    for span in longest:
-        by_length.setdefault(span.words, []).append(span)
-    for num_words in sorted(by_length, reverse=True)[:NUM_LONGEST]:
-        first, times = by_length[num_words][0], sum(span.times for span in by_length[num_words])
-        begins = as_excerpt(first.excerpt)
-        lines.append(f"| {num_words:,} | {times:,} | {first.doc_id} | {begins} |")
-    return "\n".join(lines)
 
 
 def finding(config: SubstringsConfig | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from assets.deduped.index.hash_prefixes import keys_with_prefix
+from assets.deduped.index.band_index import keys_with_prefix
 from assets.text.table_rows import rows_between
 from resources.passes import PassFiles
 from resources.store.mapped_files import map_arrow, read_arrow

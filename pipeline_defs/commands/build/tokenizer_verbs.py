@@ -11,8 +11,7 @@ from msgspec import UNSET
 
 from assets.tokenized.kept_tokenizer import encoded_again
 from assets.tokenized.sample_files import sources_as_then
-from assets.tokenized.served import sum_fits
-from assets.tokenized.tokenized_records import TOKENIZER, ServedText, TokenizerNumbers
+from assets.tokenized.tokenized_records import TOKENIZER, TextFit, TokenizerNumbers
 from assets.tokenized.tokenizer_asset import (
     RETRAIN,
     TokenizerManifest,
@@ -21,6 +20,7 @@ from assets.tokenized.tokenizer_asset import (
     fit_to_sample,
     refuse_loaded,
 )
+from assets.tokenized.tokenizer_fit import sum_fits
 from pipeline_defs.commands.terminal import say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -84,7 +84,7 @@ def published(corpus: Corpus) -> tuple[TokenizerNumbers | None, str]:
 
 def earlier_fit(
     corpus: Corpus, now: TokenizerManifest, before: TokenizerNumbers | None, text: str
-) -> list[ServedText]:
+) -> list[TextFit]:
     """Return the fit of the tokenizer before to the sample of the one now; none without it."""
     if before is None or now.provenance.sample is UNSET:
         return []
@@ -95,7 +95,7 @@ def earlier_fit(
     return fit_to_sample(text, before, sample)
 
 
-def fit_lines(before: list[ServedText], now: list[ServedText]) -> list[str]:
+def fit_lines(before: list[TextFit], now: list[TextFit]) -> list[str]:
     """Write bytes per token on the sample by source, with the tokenizer before and now."""
     sources = list(dict.fromkeys(each.source for each in now))
     width = max((len(source) for source in sources), default=0)

@@ -27,7 +27,7 @@ from assets.raw.taken_down_files import Wanted, hash_of, is_url_wanted, parts_in
 from assets.text.marks import Found, find_doc_ids, find_ids, find_passages, find_texts
 from assets.tokenized.encoders import ReferenceEncoder
 from assets.tokenized.fill_in_the_middle import in_text_order
-from assets.tokenized.round_trip import spellings_of
+from assets.tokenized.token_spellings import spellings_of
 from resources.corpus import Corpus
 from resources.store.medium import medium_of
 from resources.store.preview_files import SUFFIX

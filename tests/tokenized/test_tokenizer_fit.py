@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_tokenizer import changed, trained
 
-from assets.tokenized.encode_documents import TokenFormat, count_ids
+from assets.tokenized.encode_documents import count_ids
 from assets.tokenized.encoders import ReferenceEncoder, make_encoders
-from assets.tokenized.served import served_texts, sum_served, warn_of_fit
-from assets.tokenized.token_kinds import BYTE_TOKEN, UNKNOWN_TOKEN, count_kinds, token_kinds
-from assets.tokenized.tokenized_records import LanguageCounts, ServedText
+from assets.tokenized.token_spellings import BYTE_TOKEN, UNKNOWN_TOKEN, count_kinds, token_kinds
+from assets.tokenized.tokenized_records import LanguageCounts, TextFit
+from assets.tokenized.tokenizer_fit import sum_by_language, text_fits, warn_of_fit
 
 
 def served(
@@ -26,9 +26,9 @@ def served(
     *,
     byte: float = 0,
     unknown: float = 0,
-) -> ServedText:
+) -> TextFit:
     """Texts with so many bytes per token, and shares of tokens of other kinds."""
-    return ServedText(
+    return TextFit(
         source=source,
         language=language,
         text_bytes=int(tokens * per_token),
@@ -41,7 +41,7 @@ def served(
 SAMPLE = [served("web", "en", 10**6, 4.4), served("wiki", "zh", 10**6, 3.2, byte=0.02)]
 
 
-def warning(*texts: ServedText, sample: list[ServedText] = SAMPLE) -> str:
+def warning(*texts: TextFit, sample: list[TextFit] = SAMPLE) -> str:
     """The warning of one source; empty if there is none."""
     return "".join(warn_of_fit(texts, sample, [served("other", "en", 10**6, 4.4)]))
 
@@ -90,7 +90,7 @@ def test_a_loaded_tokenizer_is_compared_with_the_other_sources() -> None:
         served("web", "en", 5_100, 3.3),  # 25 % fewer, of a few documents
     ],
 )
-def test_little_text_is_no_reason_to_warn(text: ServedText) -> None:
+def test_little_text_is_no_reason_to_warn(text: TextFit) -> None:
     assert warning(text) == ""
 
 
@@ -104,19 +104,15 @@ def test_many_languages_are_counted() -> None:
     assert "; and 5 more languages. `corpus" in warning(*texts)
 
 
-def test_a_source_without_tokens_is_not_compared() -> None:
-    assert warn_of_fit([], SAMPLE, []) == []
-
-
 def test_counts_of_the_same_language_add_up() -> None:
     counts = LanguageCounts(9, {"en": 9, "fr": 3}, {}, {"en": 4, "fr": 0}, {}, {"en": 1})
-    parts = served_texts({"web": counts})
-    assert sum_served(parts + parts) == [served("web", "en", 8, 18 / 8, byte=2 / 8)]
+    parts = text_fits({"web": counts})
+    assert sum_by_language(parts + parts) == [served("web", "en", 8, 18 / 8, byte=2 / 8)]
 
 
 def test_single_bytes_of_longer_characters_are_counted_by_document() -> None:
     encoders = make_encoders(trained())
-    kinds = token_kinds(encoders.reference, TokenFormat(1000, 0))
+    kinds = token_kinds(encoders.reference, 1000, (0,))
     texts = ["the a.b,c", "\U0001f9ff\U0001f9ff", "", "\u4dbf x"]
     tokens = pl.Series(
         [[*encoders.reference.tokenizer.encode(text).ids, 0] for text in texts],
@@ -138,15 +134,15 @@ def test_single_bytes_of_longer_characters_are_counted_by_document() -> None:
 def test_the_unknown_token_is_counted_unless_it_marks_documents() -> None:
     model = {"type": "WordLevel", "vocab": {"<|endoftext|>": 0, "a": 1, "?": 2}, "unk_token": "?"}
     reference = ReferenceEncoder(changed(model=model, decoder=None))
-    assert token_kinds(reference, TokenFormat(3, 0)).tolist() == [0, 0, UNKNOWN_TOKEN]
-    assert token_kinds(reference, TokenFormat(3, 2)).tolist() == [0, 0, 0]
+    assert token_kinds(reference, 3, (0,)).tolist() == [0, 0, UNKNOWN_TOKEN]
+    assert token_kinds(reference, 3, (2,)).tolist() == [0, 0, 0]
 
 
 def test_bytes_of_models_that_fall_back_to_them_are_counted() -> None:
     vocab = {"<|endoftext|>": 0, "<0x0A>": 1, "<0xE4>": 2, "a": 3}
     model = {"type": "BPE", "vocab": vocab, "merges": [], "byte_fallback": True}
     reference = ReferenceEncoder(changed(model=model, decoder=None, pre_tokenizer=None))
-    kinds = token_kinds(reference, TokenFormat(4, 0))
+    kinds = token_kinds(reference, 4, (0,))
     assert kinds.tolist() == [0, 0, BYTE_TOKEN, 0]
     ids = pl.Series([[1, 2, 2, 0], [0], [3, 2, 0]], dtype=pl.List(pl.UInt32))
     assert count_kinds(ids, kinds)[BYTE_TOKEN].tolist() == [2, 0, 1]
@@ -165,3 +161,7 @@ def test_ids_and_kinds_are_counted_as_a_loop_does(ids: list[list[int]]) -> None:
     for kind in (UNKNOWN_TOKEN, BYTE_TOKEN):
         assert found[kind].tolist() == [sum(kinds[i] == kind for i in each) for each in ids]
     assert found[0].sum() == 0
+
+
+def test_a_source_without_tokens_is_not_compared() -> None:
+    assert warn_of_fit([], SAMPLE, []) == []

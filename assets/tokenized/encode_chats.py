@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from assets.text.chat_messages import ChatError, Message, split_messages
 from assets.text.list_columns import list_series
-from assets.tokenized.chat.chat_template import (
+from assets.tokenized.chat_template_files import (
     QUOTE,
+    REFUSED,
     UNQUOTE,
     ChatTemplate,
     Rendered,
@@ -36,7 +37,7 @@ from assets.tokenized.encode_documents import (
     slices_of,
 )
 from assets.tokenized.encoders import Encoder, Encoders, ReferenceEncoder
-from assets.tokenized.token_offsets import byte_starts
+from assets.tokenized.token_spellings import byte_starts
 from assets.tokenized.tokenizer import TokenizerError
 
 COMPARED_CHATS = 8  # of every part, with the ids that `tokenizers` gives the whole text
@@ -44,7 +45,7 @@ QUOTED = re.compile(f"{QUOTE}([0-9]+){UNQUOTE}")
 NOTHING = re.compile(r"(?!)")
 REJECTED_SCHEMA = {"doc_id": pl.String, "reason": pl.String, "error": pl.String}
 UNREADABLE, EMPTIED = "chat_unreadable", "empty_message"
-REFUSED, UNLEARNED = "refused_by_template", "nothing_learned"
+UNLEARNED = "nothing_learned"
 
 Bools = NDArray[np.bool_]
 
@@ -154,7 +155,7 @@ class ChatColumns:
             [
                 pl.Series("doc_id", self.doc_ids, pl.String),
                 list_series(np.concatenate(self.ids), offsets).alias("tokens"),
-                mask_series(np.concatenate(self.masks), offsets),
+                list_series(np.concatenate(self.masks), offsets).alias("loss_mask"),
             ]
         )
         rejected = pl.DataFrame(self.rejected, schema=REJECTED_SCHEMA, orient="row")
@@ -322,8 +323,3 @@ def spelled(chat: Pieces, special: SpecialTokens) -> str:
     names = {token_id: spelling for spelling, token_id in special.ids.items()}
     between = [*(names[token_id] for token_id, _ in chat.special), ""]
     return "".join(part for pair in zip(chat.texts, between, strict=True) for part in pair)
-
-
-def mask_series(values: Bools, offsets: NDArray[np.int64]) -> pl.Series:
-    """Return a column `loss_mask`, List(Boolean), of flags end to end; a bit each."""
-    return list_series(values, offsets).alias("loss_mask")

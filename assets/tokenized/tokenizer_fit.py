@@ -10,10 +10,10 @@ sample. It is wider for little text, too: documents differ.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from assets.tokenized.kept_tokenizer import RETRAIN_COMMAND
-from assets.tokenized.tokenized_records import LanguageCounts, ServedText
+from assets.tokenized.tokenized_records import LanguageCounts, TextFit
 
 ENOUGH_TOKENS = 5_000  # of a source; fewer are not compared
 ENOUGH_SHARE = 0.01  # of a source's tokens, for a language in it
@@ -27,54 +27,39 @@ SHOWN_FAULTS = 5
 
 
 @dataclass(frozen=True)
-class Fit:
-    """Text and its tokens: all, unknown ones, and single bytes of longer characters."""
-
-    text_bytes: int = 0
-    tokens: int = 0
-    unknown_tokens: int = 0
-    byte_tokens: int = 0
-
-    @property
-    def bytes_per_token(self) -> float:
-        """Text per token; there must be some."""
-        return self.text_bytes / self.tokens
-
-    def share(self, tokens: int) -> float:
-        """Return a number of its tokens as a share of all."""
-        return tokens / self.tokens
-
-
-@dataclass(frozen=True)
 class Expected:
     """Fit that text is compared with, its name, and the share of bytes per token to fall short."""
 
     name: str
-    fit: Fit
+    fit: TextFit
     tolerance: float
 
 
-def sum_fits(served: Iterable[ServedText]) -> Fit:
+def sum_fits(fits: Iterable[TextFit], source: str = "", language: str = "") -> TextFit:
     """Add up counts."""
-    counts = [(one.text_bytes, one.tokens, one.unknown_tokens, one.byte_tokens) for one in served]
-    return Fit(*map(sum, zip(*counts, strict=True)))
+    each = list(fits)
+    return TextFit(
+        source=source,
+        language=language,
+        text_bytes=sum(fit.text_bytes for fit in each),
+        tokens=sum(fit.tokens for fit in each),
+        unknown_tokens=sum(fit.unknown_tokens for fit in each),
+        byte_tokens=sum(fit.byte_tokens for fit in each),
+    )
 
 
-def sum_served(served: Iterable[ServedText]) -> list[ServedText]:
+def sum_by_language(fits: Iterable[TextFit]) -> list[TextFit]:
     """Add up counts of the same source and language; in the order of their first."""
-    grouped: dict[tuple[str, str], list[ServedText]] = {}
-    for each in served:
+    grouped: dict[tuple[str, str], list[TextFit]] = {}
+    for each in fits:
         grouped.setdefault((each.source, each.language), []).append(each)
-    return [
-        ServedText(source=source, language=language, **asdict(sum_fits(group)))
-        for (source, language), group in grouped.items()
-    ]
+    return [sum_fits(group, *key) for key, group in grouped.items()]
 
 
-def served_texts(by_source: Mapping[str, LanguageCounts]) -> list[ServedText]:
+def text_fits(by_source: Mapping[str, LanguageCounts]) -> list[TextFit]:
     """Return the fit of each language of each source that has tokens."""
     return [
-        ServedText(
+        TextFit(
             source=source,
             language=language,
             text_bytes=counts.text_bytes_by_language[language],
@@ -89,7 +74,7 @@ def served_texts(by_source: Mapping[str, LanguageCounts]) -> list[ServedText]:
 
 
 def warn_of_fit(
-    served: Sequence[ServedText], sample: Sequence[ServedText], others: Sequence[ServedText]
+    served: Sequence[TextFit], sample: Sequence[TextFit], others: Sequence[TextFit]
 ) -> list[str]:
     """Write a sentence if a source, or a language in it, is served badly; all of one source.
 
@@ -114,7 +99,7 @@ def warn_of_fit(
 
 
 def expected_of(
-    source: str, language: str, sample: Sequence[ServedText], mean: Fit
+    source: str, language: str, sample: Sequence[TextFit], mean: TextFit
 ) -> Expected | None:
     """Return what to compare a source, or a language in it, with; None without enough text.
 
@@ -133,7 +118,7 @@ def expected_of(
     return Expected(name, mean, OTHER_TEXT) if mean.tokens >= KNOWN_TOKENS else None
 
 
-def fault(fit: Fit, expected: Expected | None) -> str:
+def fault(fit: TextFit, expected: Expected | None) -> str:
     """Write how a fit falls short of what is expected; nothing if it does not."""
     if expected is None or fit.tokens < ENOUGH_TOKENS:
         return ""

@@ -1,23 +1,105 @@
-"""Publish the clusters of each signed part, and what the next run compares."""
+"""Decide clusters batch by batch, carry over decisions of the last run, and publish both."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
+import numpy as np
 import polars as pl
 
-from assets.deduped.clusters.candidate_files import PartMembers, SignedFiles
-from assets.deduped.clusters.cluster_files import DecidedPart, known_rows, rows_of_part
-from assets.deduped.clusters.duplicates import IS_REMOVED
+from assets.deduped.clusters.candidate_files import PartMembers, SignedFiles, list_buffers
+from assets.deduped.clusters.component_files import Components
+from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA, IS_REMOVED, decide
 from assets.deduped.clusters.report import largest_clusters, summarize_clusters
 from assets.deduped.deduped_records import DUPLICATES, DuplicatesNumbers
+from assets.deduped.index.band_index import rows_of, slice_of_part
 from assets.report.histograms import Summary
 from resources.content_task import task_by_content
 from resources.passes import PassFiles
+from resources.settings.dedup import DedupConfig
+from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import FileRecord, PartRecord, Stats, fingerprint_of, to_json
 from resources.tasks import Task
+
+TABLE_SCHEMA = {"row": pl.UInt32, **{k: v for k, v in CLUSTER_SCHEMA.items() if k != "ref"}}
+
+
+@dataclass(frozen=True)
+class DecidedPart:
+    """A part of the last run, its table, and the number of its rows that had a candidate."""
+
+    name: str
+    fingerprint: str
+    table: PublishedFile
+    candidates: int
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The last run: its digests, and its parts by ledger id; None and {} if unusable."""
+
+    digests: PublishedFile | None
+    parts: dict[int, DecidedPart]
+
+
+NOTHING_DECIDED = Decided(None, {})
+
+
+@dataclass(frozen=True)
+class BatchInputs:
+    """Inputs of the third pass: one batch, the members of all parts, and the batch's pairs."""
+
+    batch: int
+    members: PassFiles
+    pairs: PublishedFile
+    config: DedupConfig
+
+
+def decide_batch(task: Task[BatchInputs]) -> list[PartRecord]:
+    """Third pass: decide one batch; its decisions are sorted by ref."""
+    inputs = task.payload
+    of_parts = [rows_of_batch(file, inputs.batch) for file in inputs.members.read()]
+    members = pl.concat(of_parts, rechunk=True)
+    shingles = list_buffers(members["shingles"]) if "shingles" in members.columns else None
+    pairs = np.fromfile(inputs.pairs.checked(), np.uint64).reshape(-1, 2)
+    members = members.drop("batch", "shingles", strict=False)
+    writer = task.writer()
+    writer.write_arrow("decisions", decide(members, pairs, inputs.config, shingles))
+    return [writer.publish(Stats())]
+
+
+def rows_of_batch(file: PublishedFile, batch: int) -> pl.DataFrame:
+    """Return a copy of the members of a batch, so that no more than one file is mapped."""
+    table = map_arrow(file.checked())
+    edges = np.array([batch, batch + 1], np.uint32)
+    return table[np.arange(*np.searchsorted(table["batch"].to_numpy(), edges))]
+
+
+@lru_cache(maxsize=256)
+def mapped_decisions(file: PublishedFile) -> pl.DataFrame:
+    """Map the decisions of a batch, which every part looks into: once per process."""
+    return map_arrow(file.checked())
+
+
+def rows_of_part(number: int, decisions: PassFiles | None) -> Iterator[pl.DataFrame]:
+    """Yield the decisions on documents of one part, with rows in place of row ids."""
+    yield pl.DataFrame(schema=TABLE_SCHEMA)
+    for file in decisions.read() if decisions else ():
+        frame = mapped_decisions(file)
+        of_part = frame[slice_of_part(frame["ref"].to_numpy(), number)]
+        rows = pl.Series(rows_of(of_part["ref"].to_numpy()))
+        yield of_part.with_columns(row=rows).select(list(TABLE_SCHEMA))
+
+
+def known_rows(members: Components, before: DecidedPart) -> pl.DataFrame:
+    """Return the rows of a part in the last run whose components have not changed."""
+    rows = pl.Series(rows_of(members.row_ids[members.is_known]))
+    table = pl.read_parquet(before.table.checked())
+    return table.filter(pl.col("row").is_in(rows.implode()))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from resources.tasks import GLOBAL
 
 TABLES = ("items", "ngrams", "filter")
 
-
 EvaluationManifest = Manifest[Empty, EvaluationNumbers]
 
 
