@@ -221,3 +221,11 @@ def test_every_python_example_is_run_by_a_test() -> None:
     }
     for page, text in blocks("python"):
         compile(text, page, "exec")
+
+
+def test_few_words_are_only_ours() -> None:
+    """A new one displaces an old one, or is a word of the field."""
+    ours, field = (ROOT / "docs/glossary.md").read_text().split("\n## ")[1:]
+    words = [line.split("|")[1].strip() for line in ours.splitlines() if line.startswith("| ")][1:]
+    assert len(words) <= 30
+    assert words == sorted(words) and not [word for word in words if f"\n| {word} |" in field]
