@@ -38,7 +38,7 @@ class OpenShard:
     """The open files of a shard: index if rows differ in length, spans if documents are wanted.
 
     mask: if the shard has one; if others of the mixture have, spans tell what is padding.
-    tokens: of all rows, one after the other, and faster to slice than an array; `held` keeps the
+    tokens: of all rows, one after the other, and faster to slice than an array; `kept` keeps the
     files on this machine: close it when the shard is given up.
     """
 
@@ -47,7 +47,7 @@ class OpenShard:
     index: Index | None
     spans: SpansIndex | None
     mask: Mask | None
-    held: ExitStack
+    kept: ExitStack
 
     def row(self, row: int) -> memoryview:
         """The tokens of a row; CorpusError if the index points to where there are not so many."""
@@ -119,7 +119,7 @@ class Shards:
         needed = set(numbers)
         for number in needed & self.opened.keys():
             if not all(file.is_unchanged() for file in self.opened[number].files):
-                self.opened.pop(number).held.close()  # what it is now is to be verified
+                self.opened.pop(number).kept.close()  # what it is now is to be verified
         missing = needed - self.opened.keys()
         if missing:
             self.open_together(sorted(missing), needed)
@@ -137,7 +137,7 @@ class Shards:
         if not self.files.has_room({file.sha256: file.bytes for file in wanted}):
             too_many = len(idle)
         for number in idle[:too_many]:
-            self.opened.pop(number).held.close()
+            self.opened.pop(number).kept.close()
         if len(missing) == 1:
             self.opened[missing[0]] = self.open(missing[0])
             return
@@ -147,9 +147,9 @@ class Shards:
     def open(self, number: int) -> OpenShard:
         """Open the needed files of a shard; CorpusError if one is not as the mixture says."""
         shard, mixture = self.shards[number], self.mixture
-        with ExitStack() as held:
+        with ExitStack() as kept:
             files = {
-                suffix: map_file(self.files, held, f"{shard.path}.{suffix}", shard.files[suffix])
+                suffix: map_file(self.files, kept, f"{shard.path}.{suffix}", shard.files[suffix])
                 for suffix in self.suffixes_of(shard)
             }
             index, spans, mask = None, None, None
@@ -160,7 +160,7 @@ class Shards:
             if MASK_SUFFIX in files:
                 mask = read_mask(files[MASK_SUFFIX])
             tokens = memoryview(files["bin"].map).cast(TOKEN_FORMATS[mixture.token_dtype])
-            return OpenShard(tuple(files.values()), tokens, index, spans, mask, held.pop_all())
+            return OpenShard(tuple(files.values()), tokens, index, spans, mask, kept.pop_all())
 
 
 @dataclass(frozen=True)
@@ -199,8 +199,8 @@ def removed_rows(files: Files, source: MixtureSource) -> list[npt.NDArray[np.uin
     shards = [shard for shard in source.shards if shard.removed]
     if source.removed is None or not shards:
         return []
-    with ExitStack() as held:
-        file = map_file(files, held, source.removed.path, source.removed)
+    with ExitStack() as kept:
+        file = map_file(files, kept, source.removed.path, source.removed)
         listed = [
             file.array(4 * shard.removed_from, "<u4", shard.removed).copy() for shard in shards
         ]
@@ -214,11 +214,11 @@ def removed_rows(files: Files, source: MixtureSource) -> list[npt.NDArray[np.uin
 
 
 def map_file(
-    files: Files, held: ExitStack, relative: str, file: FlatFile | RemovedFile
+    files: Files, kept: ExitStack, relative: str, file: FlatFile | RemovedFile
 ) -> MappedFile:
     """Map a file of the store, checked; a second time if another process found it damaged then."""
     for _ in range(2):
         path = files.local_path(relative, file.bytes, file.sha256)
         with suppress(FileNotFoundError):  # removed from the cache at this moment
-            return MappedFile(held.enter_context(path), file.bytes)
+            return MappedFile(kept.enter_context(path), file.bytes)
     raise CorpusError(f"{relative} is removed from the cache as often as it is there. Start again.")

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from assets.sharded.generations import ABSENT, UNHELD
+from assets.sharded.generations import ABSENT, UNOWNED
 from assets.sharded.ledger_files import (
     GenerationFiles,
     Ledger,
@@ -48,8 +48,8 @@ def export_ledger(folder: Path, source: str, found: PublishedLedger) -> list[Pat
     """Write the ledger of a source into a folder; return what was written."""
     files, generations, paths = [], [], []
     for generation in found.ledger.generations:
-        sequences, holders = found.files[generation.number].read()
-        gone = np.where(holders < UNHELD, np.uint32(UNHELD), np.uint32(ABSENT))
+        sequences, owners = found.files[generation.number].read()
+        gone = np.where(owners < UNOWNED, np.uint32(UNOWNED), np.uint32(ABSENT))
         arrays = (sequences.ids, sequences.tokens), (gone,)
         for kind, of_kind in zip(array_kinds(generation.number), arrays, strict=True):
             path = folder / f"{source}.{kind}.bin"

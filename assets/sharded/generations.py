@@ -25,7 +25,7 @@ PartKey = tuple[str, str]  # name and fingerprint of a bucketed part
 
 # Holders that are no part: of a row that is marked as removed, of one that was never written, and
 # of one that an exported ledger has and no part was found for yet.
-REMOVED, ABSENT, UNHELD = 2**32 - 1, 2**32 - 2, 2**32 - 3
+REMOVED, ABSENT, UNOWNED = 2**32 - 1, 2**32 - 2, 2**32 - 3
 
 
 class Sequences(NamedTuple):
@@ -35,11 +35,11 @@ class Sequences(NamedTuple):
     tokens: NDArray[np.uint32]
 
 
-class HeldSequences(NamedTuple):
+class OwnedSequences(NamedTuple):
     """Sequences in index order, and the number of the part that holds each now, uint32 [n]."""
 
     sequences: Sequences
-    holders: NDArray[np.uint32]
+    owners: NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class GenerationRows:
     """A generation before a run.
 
     num_rows, removed, gone  its rows, those marked as removed, those removed or never written
-    parts                    the parts that its holders number
+    parts                    the parts that its owners number
     read                     read its rows
     is_lost                  True if a file of its shards is missing
     is_exported              True if it comes from an exported ledger: nothing of it is written yet
@@ -66,7 +66,7 @@ class GenerationRows:
     removed: int
     gone: int
     parts: tuple[PartKey, ...]
-    read: Callable[[], HeldSequences]
+    read: Callable[[], OwnedSequences]
     is_lost: bool = False
     is_exported: bool = False
 
@@ -74,23 +74,23 @@ class GenerationRows:
 class NewGeneration(NamedTuple):
     """Sequences of a new generation, in index order: bucket after bucket, then as they are stored.
 
-    `holders` number the parts of the run; `counts` are sequences by bucket.
+    `owners` number the parts of the run; `counts` are sequences by bucket.
     """
 
     sequences: Sequences
-    holders: NDArray[np.uint32]
+    owners: NDArray[np.uint32]
     counts: tuple[int, ...]
 
 
 class Continued(NamedTuple):
     """Generations after a run.
 
-    holders  of each generation that stays, by its place: the numbers of the run's parts; None if
+    owners  of each generation that stays, by its place: the numbers of the run's parts; None if
              nothing changed
     new      the new generation, None if there is none
     """
 
-    holders: dict[int, NDArray[np.uint32] | None]
+    owners: dict[int, NDArray[np.uint32] | None]
     new: NewGeneration | None
 
 
@@ -105,66 +105,66 @@ def continue_generations(
     known = {key for generation in before for key in generation.parts}
     came = [n for n, part in enumerate(parts) if part.key not in known and any(part.counts)]
     arrived = gather_rows(parts, came)
-    is_new = np.ones(len(arrived.holders), np.bool_)
-    holders: dict[int, NDArray[np.uint32] | None] = {}
+    is_new = np.ones(len(arrived.owners), np.bool_)
+    owners: dict[int, NDArray[np.uint32] | None] = {}
     for place, generation in enumerate(before):
-        holders[place] = None
+        owners[place] = None
         if generation.is_exported or any(key not in numbers for key in generation.parts):
             sequences, now = renumbered(generation, numbers)
             is_new &= ~find_again(sequences.ids, now, arrived, generation.is_exported)
-            holders[place] = now
-    sizes = [size_of(generation, holders[place]) for place, generation in enumerate(before)]
+            owners[place] = now
+    sizes = [size_of(generation, owners[place]) for place, generation in enumerate(before)]
     absorbed = absorbed_places(sizes, int(is_new.sum()), rewrite_share)
     wanted, sources = [arrived.sequences.ids[is_new]], set(came)
     for place in absorbed:
-        sequences, now = renumbered(before[place], numbers, holders.pop(place))
-        wanted.append(sequences.ids[now < UNHELD])
-        sources |= set(np.unique(now[now < UNHELD]).tolist())
+        sequences, now = renumbered(before[place], numbers, owners.pop(place))
+        wanted.append(sequences.ids[now < UNOWNED])
+        sources |= set(np.unique(now[now < UNOWNED]).tolist())
     new = form_generation(parts, sorted(sources), np.concatenate(wanted))
-    return Continued(holders, new if len(new.holders) else None)
+    return Continued(owners, new if len(new.owners) else None)
 
 
-def gather_rows(parts: Sequence[PartRows], numbers: Iterable[int]) -> HeldSequences:
-    """Read the sequences of some parts; each row's holder is the number of its part."""
+def gather_rows(parts: Sequence[PartRows], numbers: Iterable[int]) -> OwnedSequences:
+    """Read the sequences of some parts; each row's owner is the number of its part."""
     read = [(number, parts[number].read()) for number in numbers]
     ids = np.concatenate([np.empty((0, 2), np.uint64), *(rows.ids for _, rows in read)])
     tokens = np.concatenate([np.empty(0, np.uint32), *(rows.tokens for _, rows in read)])
     counts = [len(rows.tokens) for _, rows in read]
-    holders = np.repeat(np.array([number for number, _ in read], np.uint32), counts)
-    return HeldSequences(Sequences(ids, tokens), holders)
+    owners = np.repeat(np.array([number for number, _ in read], np.uint32), counts)
+    return OwnedSequences(Sequences(ids, tokens), owners)
 
 
 def renumbered(
     generation: GenerationRows,
     numbers: Mapping[PartKey, int],
     known: NDArray[np.uint32] | None = None,
-) -> HeldSequences:
-    """Read a generation with the parts' numbers of today; UNHELD where the part is gone.
+) -> OwnedSequences:
+    """Read a generation with the parts' numbers of today; UNOWNED where the part is gone.
 
-    `known` are its holders if they are known already.
+    `known` are its owners if they are known already.
     """
     sequences, stored = generation.read()
     if known is not None:
-        return HeldSequences(sequences, known)
-    today = np.array([numbers.get(key, UNHELD) for key in generation.parts], np.uint32)
-    holders = np.array(stored)
-    is_held = holders < UNHELD
-    holders[is_held] = today[holders[is_held]]
-    return HeldSequences(sequences, holders)
+        return OwnedSequences(sequences, known)
+    today = np.array([numbers.get(key, UNOWNED) for key in generation.parts], np.uint32)
+    owners = np.array(stored)
+    is_owned = owners < UNOWNED
+    owners[is_owned] = today[owners[is_owned]]
+    return OwnedSequences(sequences, owners)
 
 
 def find_again(
-    ids: Ids, holders: NDArray[np.uint32], arrived: HeldSequences, is_exported: bool
+    ids: Ids, owners: NDArray[np.uint32], arrived: OwnedSequences, is_exported: bool
 ) -> NDArray[np.bool_]:
-    """Give rows without a holder the arrived part that holds them now; mark the others as gone.
+    """Give rows without a owner the arrived part that holds them now; mark the others as gone.
 
-    Changes `holders`; returns the arrived rows that were found, bool [m].
+    Changes `owners`; returns the arrived rows that were found, bool [m].
     """
-    unheld = np.flatnonzero(holders == UNHELD)
-    places = positions_of(arrived.sequences.ids, ids[unheld])
+    unowned = np.flatnonzero(owners == UNOWNED)
+    places = positions_of(arrived.sequences.ids, ids[unowned])
     is_found = places >= 0
-    holders[unheld] = ABSENT if is_exported else REMOVED
-    holders[unheld[places[is_found]]] = arrived.holders[is_found]
+    owners[unowned] = ABSENT if is_exported else REMOVED
+    owners[unowned[places[is_found]]] = arrived.owners[is_found]
     return is_found
 
 
@@ -197,11 +197,11 @@ class Size(NamedTuple):
         return self.gone > rewrite_share * self.rows or (self.is_lost and self.removed > 0)
 
 
-def size_of(generation: GenerationRows, holders: NDArray[np.uint32] | None) -> Size:
-    """Count the rows of a generation, with its holders of today if any changed."""
+def size_of(generation: GenerationRows, owners: NDArray[np.uint32] | None) -> Size:
+    """Count the rows of a generation, with its owners of today if any changed."""
     removed, gone = generation.removed, generation.gone
-    if holders is not None:
-        removed, gone = int((holders == REMOVED).sum()), int((holders >= UNHELD).sum())
+    if owners is not None:
+        removed, gone = int((owners == REMOVED).sum()), int((owners >= UNOWNED).sum())
     return Size(generation.num_rows, removed, gone, generation.is_lost)
 
 
@@ -220,7 +220,7 @@ def form_generation(
     parts: Sequence[PartRows], numbers: Sequence[int], wanted: Ids
 ) -> NewGeneration:
     """Take the wanted sequences of some parts: bucket after bucket, in the order of the parts."""
-    sequences, holders = gather_rows(parts, numbers)
+    sequences, owners = gather_rows(parts, numbers)
     num_buckets = max((len(part.counts) for part in parts), default=0)
     of_parts = [np.repeat(np.arange(num_buckets), parts[number].counts) for number in numbers]
     buckets = np.concatenate([np.empty(0, np.int64), *of_parts])
@@ -228,33 +228,33 @@ def form_generation(
     rows = rows[np.argsort(buckets[rows], kind="stable")]
     counts = np.bincount(buckets[rows], minlength=num_buckets)
     taken = Sequences(sequences.ids[rows], sequences.tokens[rows])
-    return NewGeneration(taken, holders[rows], tuple(counts.tolist()))
+    return NewGeneration(taken, owners[rows], tuple(counts.tolist()))
 
 
-def spans_of(holders: NDArray[np.uint32], counts: Sequence[int]) -> dict[int, list[range]]:
-    """Return for each holder of a generation the ranges of indices, by bucket, that it is within.
+def spans_of(owners: NDArray[np.uint32], counts: Sequence[int]) -> dict[int, list[range]]:
+    """Return for each owner of a generation the ranges of indices, by bucket, that it is within.
 
     A part that was new with the generation fills its ranges; other parts may be spread over them.
     """
-    held = np.flatnonzero(holders < UNHELD)
-    buckets = np.repeat(np.arange(len(counts)), counts)[held]
-    table = pl.DataFrame({"holder": holders[held], "bucket": buckets, "index": held})
-    ends = table.group_by("holder", "bucket").agg(
+    owned = np.flatnonzero(owners < UNOWNED)
+    buckets = np.repeat(np.arange(len(counts)), counts)[owned]
+    table = pl.DataFrame({"owner": owners[owned], "bucket": buckets, "index": owned})
+    ends = table.group_by("owner", "bucket").agg(
         first=pl.col("index").min(), last=pl.col("index").max()
     )
     spans: dict[int, list[range]] = {}
-    for holder, _, first, last in ends.sort("holder", "bucket").iter_rows():
-        spans.setdefault(holder, []).append(range(first, last + 1))
+    for owner, _, first, last in ends.sort("owner", "bucket").iter_rows():
+        spans.setdefault(owner, []).append(range(first, last + 1))
     return spans
 
 
-def indices_of(ids: Ids, held: HeldSequences, spans: Iterable[range]) -> NDArray[np.int64]:
+def indices_of(ids: Ids, owned: OwnedSequences, spans: Iterable[range]) -> NDArray[np.int64]:
     """Return the index of each identity of a part in a generation, int64 [n]; -1 if not of it.
 
     Only the rows of the generation within `spans` are looked at.
     """
     ranges = [np.arange(span.start, span.stop) for span in spans]
     within = np.concatenate([np.empty(0, np.int64), *ranges])
-    within = within[held.holders[within] < UNHELD]
-    places = positions_of(ids, held.sequences.ids[within])
+    within = within[owned.owners[within] < UNOWNED]
+    places = positions_of(ids, owned.sequences.ids[within])
     return np.where(places >= 0, within[places] if len(within) else -1, -1)

@@ -23,10 +23,10 @@ from assets.sharded.formats import ShardSchema
 from assets.sharded.generations import (
     ABSENT,
     REMOVED,
-    UNHELD,
+    UNOWNED,
     GenerationRows,
-    HeldSequences,
     NewGeneration,
+    OwnedSequences,
     PartKey,
     PartRows,
     Sequences,
@@ -53,7 +53,7 @@ from resources.tasks import Task
 LEDGER = "ledger"  # the part that comes before all shards
 
 
-class HeldPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OwningPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A bucketed part that holds rows of a generation; `spans` are ranges of indices, [a, b)."""
 
     name: str
@@ -89,7 +89,7 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     absent: int = 0
     removed_xxh3: str = ""
     empty_shards: tuple[int, ...] = ()
-    parts: tuple[HeldPart, ...] = ()
+    parts: tuple[OwningPart, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -173,13 +173,13 @@ class GenerationFiles:
     """Files with the arrays of a generation, and their number of rows."""
 
     sequences: PublishedFile
-    holders: PublishedFile
+    owners: PublishedFile
     rows: int
 
-    def read(self) -> HeldSequences:
-        """Map the identities and tokens into memory; read the holders."""
-        holders = map_array(self.holders.checked(), np.uint32, (self.rows,))
-        return HeldSequences(read_sequences(self.sequences, self.rows), holders)
+    def read(self) -> OwnedSequences:
+        """Map the identities and tokens into memory; read the owners."""
+        owners = map_array(self.owners.checked(), np.uint32, (self.rows,))
+        return OwnedSequences(read_sequences(self.sequences, self.rows), owners)
 
 
 @dataclass(frozen=True)
@@ -211,8 +211,8 @@ def read_ledger(folder: Partition, record: PartRecord) -> PublishedLedger:
     files, records = {}, {}
     for generation in ledger.generations:
         kinds = array_kinds(generation.number)
-        sequences, holders = (file_of(folder, record, kind) for kind in kinds)
-        files[generation.number] = GenerationFiles(sequences, holders, generation.rows)
+        sequences, owners = (file_of(folder, record, kind) for kind in kinds)
+        files[generation.number] = GenerationFiles(sequences, owners, generation.rows)
         found = [record.file(kind) for kind in kinds]
         assert found[0] is not None and found[1] is not None, f"{record.name} lacks {kinds}"
         records[generation.number] = found[0], found[1]
@@ -295,8 +295,8 @@ def write_ledger(task: Task[LedgerInputs]) -> list[PartRecord]:
         inputs.rewrite_share,
     )
     generations = [
-        keep_generation(writer, inputs, earlier[place], holders)
-        for place, holders in continued.holders.items()
+        keep_generation(writer, inputs, earlier[place], owners)
+        for place, owners in continued.owners.items()
     ]
     newest = inputs.before.ledger.newest if inputs.before else 0
     if continued.new is not None:
@@ -326,22 +326,22 @@ def keep_generation(
     writer: PartWriter,
     inputs: LedgerInputs,
     generation: Generation,
-    holders: NDArray[np.uint32] | None,
+    owners: NDArray[np.uint32] | None,
 ) -> Generation:
-    """Keep a generation, with other holders if any changed."""
+    """Keep a generation, with other owners if any changed."""
     assert inputs.before is not None, "there is a generation of it"
-    of_sequences, of_holders = array_kinds(generation.number)
+    of_sequences, of_owners = array_kinds(generation.number)
     if inputs.is_exported:
         sequences, _ = inputs.before.files[generation.number].read()
         writer.write_arrays(of_sequences, *sequences)
     else:
         writer.keep_files([inputs.before.records[generation.number][0]])
-    if holders is None:
+    if owners is None:
         writer.keep_files([inputs.before.records[generation.number][1]])
         return generation
-    parts, numbers = held_parts(inputs, holders, generation.sequences)
-    writer.write_arrays(of_holders, numbers)
-    is_absent = holders == ABSENT
+    parts, numbers = owning_parts(inputs, owners, generation.sequences)
+    writer.write_arrays(of_owners, numbers)
+    is_absent = owners == ABSENT
     data, empty_shards = generation.data, generation.empty_shards
     if inputs.is_exported:
         data = data_of(inputs.base, generation.number, sequences, generation.sequences, is_absent)
@@ -349,9 +349,9 @@ def keep_generation(
     return msgspec.structs.replace(
         generation,
         data=data,
-        removed=int((holders == REMOVED).sum()),
+        removed=int((owners == REMOVED).sum()),
         absent=int(is_absent.sum()),
-        removed_xxh3=hash_of_indices(holders == REMOVED),
+        removed_xxh3=hash_of_indices(owners == REMOVED),
         empty_shards=empty_shards,
         parts=parts,
     )
@@ -361,14 +361,14 @@ def add_generation(
     writer: PartWriter, inputs: LedgerInputs, number: int, new: NewGeneration
 ) -> Generation:
     """Write the arrays of a new generation."""
-    of_sequences, of_holders = array_kinds(number)
+    of_sequences, of_owners = array_kinds(number)
     names = inputs.source.bucketing.names
     counts = dict(zip(names, new.counts, strict=True))
     buckets = np.repeat(np.arange(len(names)), new.counts)
     tokens = np.bincount(buckets, weights=new.sequences.tokens, minlength=len(names))
-    parts, numbers = held_parts(inputs, new.holders, counts)
+    parts, numbers = owning_parts(inputs, new.owners, counts)
     writer.write_arrays(of_sequences, *new.sequences)
-    writer.write_arrays(of_holders, numbers)
+    writer.write_arrays(of_owners, numbers)
     is_absent = np.zeros(len(buckets), np.bool_)
     return Generation(
         number=number,
@@ -380,17 +380,17 @@ def add_generation(
     )
 
 
-def held_parts(
-    inputs: LedgerInputs, holders: NDArray[np.uint32], counts: dict[str, int]
-) -> tuple[tuple[HeldPart, ...], NDArray[np.uint32]]:
-    """Return the parts that hold rows of a generation, and the holders with their numbers there."""
-    spans = spans_of(holders, list(counts.values()))
-    held = sorted(spans)
-    numbers = np.array(holders)
-    is_held = numbers < UNHELD
-    numbers[is_held] = np.searchsorted(np.array(held, np.uint32), numbers[is_held])
+def owning_parts(
+    inputs: LedgerInputs, owners: NDArray[np.uint32], counts: dict[str, int]
+) -> tuple[tuple[OwningPart, ...], NDArray[np.uint32]]:
+    """Return the parts that hold rows of a generation, and the owners with their numbers there."""
+    spans = spans_of(owners, list(counts.values()))
+    owned = sorted(spans)
+    numbers = np.array(owners)
+    is_owned = numbers < UNOWNED
+    numbers[is_owned] = np.searchsorted(np.array(owned, np.uint32), numbers[is_owned])
     return tuple(
-        HeldPart(*inputs.parts[n].key, tuple((s.start, s.stop) for s in spans[n])) for n in held
+        OwningPart(*inputs.parts[n].key, tuple((s.start, s.stop) for s in spans[n])) for n in owned
     ), numbers
 
 

@@ -133,13 +133,13 @@ def plan_scatter(
     is_wanted = np.zeros(count_shards(plans), np.bool_)
     is_wanted[[task.payload.number for task in wanted]] = True
     fingerprint = scatter_fingerprint(wanted)
-    held_bytes = sum(parts[held.key].bytes for held in generation.parts)
-    copies_rows = held_bytes > memory_bytes() // 4
+    owned_bytes = sum(parts[owned.key].bytes for owned in generation.parts)
+    copies_rows = owned_bytes > memory_bytes() // 4
     written = set(wanted[0].folder.medium.names(wanted[0].folder.folder))
     tasks = []
-    for number, held in enumerate(generation.parts):
-        part = parts[held.key]
-        inputs = ScatterInputs(part, rows, held.spans, plans, is_wanted, copies_rows)
+    for number, owned in enumerate(generation.parts):
+        part = parts[owned.key]
+        inputs = ScatterInputs(part, rows, owned.spans, plans, is_wanted, copies_rows)
         work_bytes = part.bytes if copies_rows else part.ids.bytes
         task = wanted[0].sibling(scatter_name(number), fingerprint, inputs, work_bytes=work_bytes)
         if scatter_path(task.folder.folder, number, fingerprint).name not in written:

@@ -262,10 +262,10 @@ def removed_rows(source: ShardedSource, found: PublishedLedger) -> dict[str, Rem
     for generation in found.ledger.generations:
         if not generation.removed:
             continue
-        held = found.files[generation.number].read()
-        is_written, is_removed = held.holders != ABSENT, held.holders == REMOVED
+        owned = found.files[generation.number].read()
+        is_written, is_removed = owned.owners != ABSENT, owned.owners == REMOVED
         for shard in rows_of_shards(source.plans(generation), is_written, is_removed):
-            tokens = int(held.sequences.tokens[shard.indices].sum(dtype=np.int64))
+            tokens = int(owned.sequences.tokens[shard.indices].sum(dtype=np.int64))
             name = part_name(generation.number, shard.shard)
             removed[name] = RemovedOfShard(shard.rows, tokens)
     return removed

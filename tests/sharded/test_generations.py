@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from assets.sharded.generations import (
     ABSENT,
     REMOVED,
-    UNHELD,
+    UNOWNED,
     GenerationRows,
-    HeldSequences,
+    OwnedSequences,
     PartRows,
     Sequences,
     Size,
@@ -58,30 +58,30 @@ def unread(rows: PartRows) -> PartRows:
 
 
 class State(NamedTuple):
-    """Generations as the ledger keeps them: numbers of sequences, holders, parts."""
+    """Generations as the ledger keeps them: numbers of sequences, owners, parts."""
 
     numbers: list[int]
-    holders: list[int]
+    owners: list[int]
     parts: tuple[tuple[str, str], ...]
     is_exported: bool = False
 
     def rows(self) -> GenerationRows:
-        holders = np.array(self.holders, np.uint32)
+        owners = np.array(self.owners, np.uint32)
         return GenerationRows(
-            num_rows=len(holders),
-            removed=int((holders == REMOVED).sum()),
-            gone=int((holders > UNHELD).sum()),
+            num_rows=len(owners),
+            removed=int((owners == REMOVED).sum()),
+            gone=int((owners > UNOWNED).sum()),
             parts=self.parts,
-            read=lambda: HeldSequences(sequences_of(self.numbers), holders),
+            read=lambda: OwnedSequences(sequences_of(self.numbers), owners),
             is_exported=self.is_exported,
         )
 
     def live(self) -> list[int]:
-        return [n for n, holder in zip(self.numbers, self.holders, strict=True) if holder < UNHELD]
+        return [n for n, owner in zip(self.numbers, self.owners, strict=True) if owner < UNOWNED]
 
     def exported(self) -> "State":
-        holders = [UNHELD if holder < UNHELD else ABSENT for holder in self.holders]
-        return State(self.numbers, holders, (), True)
+        owners = [UNOWNED if owner < UNOWNED else ABSENT for owner in self.owners]
+        return State(self.numbers, owners, (), True)
 
 
 def night(before: list[State], parts: list[PartRows], share: float = 0.25) -> list[State]:
@@ -89,14 +89,14 @@ def night(before: list[State], parts: list[PartRows], share: float = 0.25) -> li
     after = continue_generations([state.rows() for state in before], parts, share)
     keys = tuple(rows.key for rows in parts)
     states = []
-    for place, holders in after.holders.items():
-        if holders is None:
+    for place, owners in after.owners.items():
+        if owners is None:
             states.append(before[place])
         else:
-            states.append(State(before[place].numbers, holders.tolist(), keys))
+            states.append(State(before[place].numbers, owners.tolist(), keys))
     if after.new is not None:
         numbers = after.new.sequences.tokens.tolist()
-        states.append(State(numbers, after.new.holders.tolist(), keys))
+        states.append(State(numbers, after.new.owners.tolist(), keys))
     return states
 
 
@@ -108,20 +108,20 @@ def test_what_is_new_forms_a_generation_bucket_after_bucket() -> None:
     first = night([], [part("a", [1, 2], [3]), part("b", [4], [5])])
 
     assert numbers_in(first) == [[1, 2, 4, 3, 5]]
-    assert first[0].holders == [0, 0, 1, 0, 1]
+    assert first[0].owners == [0, 0, 1, 0, 1]
 
 
 def test_a_new_part_alone_is_read() -> None:
     old = part("a", range(9))
     first = night([], [old])
-    held = first[0].rows()
-    first_rows = GenerationRows(held.num_rows, 0, 0, held.parts, lambda: pytest.fail("was read"))
+    owned = first[0].rows()
+    first_rows = GenerationRows(owned.num_rows, 0, 0, owned.parts, lambda: pytest.fail("was read"))
 
     after = continue_generations([first_rows], [unread(old), part("b", [20, 21])], 0.25)
 
-    assert after.holders == {0: None}
+    assert after.owners == {0: None}
     assert after.new is not None and after.new.sequences.tokens.tolist() == [20, 21]
-    assert after.new.holders.tolist() == [1, 1]
+    assert after.new.owners.tolist() == [1, 1]
 
 
 def test_a_generation_absorbs_those_at_most_twice_as_large() -> None:
@@ -139,7 +139,7 @@ def test_sequences_that_move_to_another_part_stay() -> None:
     moved = night(first, [part("a", [1, 2]), part("b", [3, 4, 5])])
 
     assert numbers_in(moved) == [[1, 2, 3, 4, 5]]
-    assert moved[0].holders == [0, 0, 1, 1, 1]
+    assert moved[0].owners == [0, 0, 1, 1, 1]
 
 
 def test_removed_sequences_are_marked_until_there_are_too_many() -> None:
@@ -149,7 +149,7 @@ def test_removed_sequences_are_marked_until_there_are_too_many() -> None:
     rewritten = night(marked, [part("a", range(5))])
 
     assert numbers_in(marked) == [[*range(8)]]
-    assert marked[0].holders == [0] * 6 + [REMOVED] * 2
+    assert marked[0].owners == [0] * 6 + [REMOVED] * 2
     assert numbers_in(rewritten) == [[*range(5)]]
 
 
@@ -195,20 +195,20 @@ def test_positions_are_those_of_the_whole_identity() -> None:
 
 
 def test_spans_are_by_bucket() -> None:
-    holders = np.array([0, 0, 1, REMOVED, 1, 0, 1], np.uint32)
+    owners = np.array([0, 0, 1, REMOVED, 1, 0, 1], np.uint32)
 
-    spans = spans_of(holders, [3, 4])
+    spans = spans_of(owners, [3, 4])
 
     assert spans == {0: [range(0, 2), range(5, 6)], 1: [range(2, 3), range(4, 7)]}
 
 
 def test_rows_that_are_gone_are_not_found() -> None:
-    held = HeldSequences(sequences_of([5, 6, 7]), np.array([0, REMOVED, 0], np.uint32))
+    owned = OwnedSequences(sequences_of([5, 6, 7]), np.array([0, REMOVED, 0], np.uint32))
 
-    found = indices_of(sequences_of([7, 6, 5, 4]).ids, held, [range(3)])
+    found = indices_of(sequences_of([7, 6, 5, 4]).ids, owned, [range(3)])
 
     assert found.tolist() == [2, -1, 0, -1]
-    assert indices_of(sequences_of([7]).ids, held, [range(2)]).tolist() == [-1]
+    assert indices_of(sequences_of([7]).ids, owned, [range(2)]).tolist() == [-1]
 
 
 # A night is a list of parts, each a set of numbers: those that stay, come, go and move.
@@ -245,8 +245,8 @@ def test_every_night_holds_every_sequence_once(sets: list[list[set[int]]]) -> No
         for state in states:
             gone = len(state.numbers) - len(state.live())
             assert gone <= 0.25 * len(state.numbers)
-            for number, holder in zip(state.numbers, state.holders, strict=True):
-                assert holder >= UNHELD or number in parts_by_key(parts)[state.parts[holder]]
+            for number, owner in zip(state.numbers, state.owners, strict=True):
+                assert owner >= UNOWNED or number in parts_by_key(parts)[state.parts[owner]]
         assert night(states, [unread(rows) for rows in parts]) == states  # nothing is left to do
 
 
@@ -293,7 +293,7 @@ def stored(states: Sequence[State]) -> list[int]:
     for number, state in enumerate(states, start=1):
         size = BucketSize(len(state.numbers), 8 * len(state.numbers))
         plans = plan_bucket_shards("web", {"8": size}, 2, ShardConfig(target_bytes=1024), number)
-        is_live = np.array(state.holders) < UNHELD
+        is_live = np.array(state.owners) < UNOWNED
         for shard in rows_of_shards(plans, np.ones(len(is_live), np.bool_), is_live):
             rows += [state.numbers[index] for index in shard.indices.tolist()]
     return rows
