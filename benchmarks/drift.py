@@ -23,7 +23,7 @@ import polars as pl
 import xxhash
 
 from assets.raw.state_counts import state_counts
-from assets.report.state_drift import new_drifts, state_drifts
+from assets.report.drift import new_drifts, state_drifts
 
 SIZES = (20, 50, 200, 1000)
 REMOVED = 0.15  # usual share of documents that filters remove

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class Asked(NamedTuple):
-    """What a loader is asked for: a phase, or validation, of all sources or of one."""
+    """Request to a loader: a phase, or validation, of all sources or of one."""
 
     phase: str
     split: Part

@@ -15,11 +15,40 @@ come in their order, block after block.
 
 A tree of two-way floors over the sources, the usual way, is off by up to 3.4 (the sum of the
 reciprocal Fibonacci numbers, for the worst weights).
+
+Sources whose weights change over a phase (`ChangingInterleaving`) have exact counts, too, and any
+position by itself. The weights are shares of tokens, given at some shares of the phase's tokens
+(`knots`) and linear between them. After a share x of the tokens, source i has given ideally
+
+    C_i(x) = n_i * (its weight, integrated to x) / (its weight, integrated to 1)
+
+of its n_i samples, and the position of x is the sum of all C_i(x). The phase is cut into steps of
+whole blocks, as many between each two knots. At the end of a step each source has its ideal number,
+rounded down or up: its k-th sample may be drawn from the step on in which C_i passes k - 1, and
+must be drawn before the first that ends with C_i at k or above. Steps take the samples that they
+may, those that must come first before the others.
+
+* At the end of every step, each source is within one sample of its ideal, whatever the weights, and
+  exact at the end of the phase. For the ideal itself draws each sample between its two times, in
+  parts, and fills every step. So whole samples can do so, too (the bounds of a transport problem
+  are whole), and earliest deadline first finds a way if there is one.
+* A block is within two samples of each source's share of its step, as above: a step is
+  off by less than two, and is shared out to its blocks by halves.
+* Within a step the share is constant. With two knots it is off the line by at most 1/8,192 of what
+  the weight changes over the phase; in phases of up to 4,096 blocks, most blocks are steps.
+
+All of it is computed in whole numbers, in 2^-20 of a sample. The price is a table of the steps when
+a phase is opened: 2^16 entries at most (so for more than 16 sources steps are fewer), in 60 ms of
+CPU. After that a position costs what it costs with constant weights.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -119,3 +148,157 @@ def unique(values: Int64s) -> tuple[Int64s, Int64s]:
 def exact(values: Int64s, largest: int) -> npt.NDArray:
     """Values for products up to `largest`: Python's own integers where int64 ends."""
     return values if largest <= INT64_MAX else values.astype(object)
+
+
+MOST_STEPS = 4096
+LARGEST_TABLE = 1 << 16
+UNIT = 1 << 20  # parts of a sample in which the ideal is counted
+TICKS = 1 << 62  # from one knot to the next: far less than such a part each
+
+Integers = npt.NDArray[np.object_]  # Python's own: products here have 200 bits
+
+
+class Ideal:
+    """The curves C_i of a phase, in parts of a sample.
+
+    counts: samples of each source, 1 or more; weights: of each source at each of the knots.
+    """
+
+    def __init__(
+        self, counts: Sequence[int], knots: Sequence[float], weights: Sequence[Sequence[float]]
+    ) -> None:
+        gaps = whole([after - before for before, after in pairwise(map(as_written, knots))])
+        self.num_gaps = len(gaps)
+        self.divisors = np.empty(len(counts), object)
+        self.terms = np.empty((3, len(gaps), len(counts)), object)  # C = a + b z + c z^2
+        for source, (count, given) in enumerate(zip(counts, weights, strict=True)):
+            ends = list(pairwise(whole([as_written(weight) for weight in given])))
+            areas = [gap * (left + right) for gap, (left, right) in zip(gaps, ends, strict=True)]
+            self.divisors[source] = sum(areas) * TICKS**2
+            for number, (gap, (left, right)) in enumerate(zip(gaps, ends, strict=True)):
+                self.terms[:, number, source] = [
+                    UNIT * count * sum(areas[:number]) * TICKS**2,
+                    UNIT * count * gap * 2 * left * TICKS,
+                    UNIT * count * gap * (right - left),
+                ]
+
+    @cached_property
+    def totals(self) -> list[tuple[int, int, int]]:
+        """The terms of the sum of all sources, for the share of a gap from 0 to 1."""
+        scaled = [self.terms[0], self.terms[1] * TICKS, self.terms[2] * TICKS**2]
+        sums = np.array([term // self.divisors for term in scaled]).sum(axis=2)
+        return [(int(a), int(b), int(c)) for a, b, c in sums.T]
+
+    def after(self, gap: npt.NDArray[np.intp], tick: Integers) -> Integers:
+        """Return what each source has given at ticks of gaps: [ticks, sources]."""
+        a, b, c = self.terms[:, gap]
+        z = tick[:, None]
+        found: Integers = (a + z * (b + z * c)) // self.divisors
+        return found
+
+    def position(self, gap: int, share: Fraction) -> Fraction:
+        """Return the position that belongs to a share of a gap, 0 to 1."""
+        a, b, c = self.totals[gap]
+        return (a + share * (b + share * c)) / UNIT
+
+    def found(self, position: int) -> tuple[int, int]:
+        """Return the (gap, tick) of a position: where its parabola reaches it."""
+        wanted = position * UNIT
+        starts = [a for a, _, _ in self.totals]
+        gap = max(number for number, start in enumerate(starts) if start <= wanted)
+        a, b, c = self.totals[gap]
+        beyond = 2 * (wanted - a)
+        slope = b + math.isqrt(max(0, b * b + 2 * c * beyond))
+        return gap, min(TICKS, TICKS * beyond // slope) if slope else 0
+
+
+class ChangingInterleaving(Interleaving):
+    """The counts of a phase's sources (each 1 or more) with weights that change over it."""
+
+    def __init__(
+        self,
+        counts: Sequence[int],
+        block_size: int,
+        knots: Sequence[float],
+        weights: Sequence[Sequence[float]],
+    ) -> None:
+        super().__init__(counts, block_size)
+        ideal = Ideal(counts, knots, weights)
+        self.step_blocks = self.borders_of(ideal)
+        ends = {*(self.step_blocks * block_size).tolist(), self.total}
+        self.ends = np.array(sorted(ends), np.int64)
+        places = [ideal.found(end) for end in self.ends[:-1].tolist()]
+        places += [(ideal.num_gaps - 1, TICKS)]
+        gap, tick = zip(*places, strict=True)
+        curves = ideal.after(np.array(gap, np.intp), np.array(tick, object))
+        rounded = by_deadline(curves, self.ends)
+        self.ideal = curves.astype(np.float64) / UNIT
+        self.upto_end = np.pad(np.cumsum(rounded, axis=1), ((0, 0), (1, 0)))
+
+    def borders_of(self, ideal: Ideal) -> Int64s:
+        """Return the first block of every step, ascending, and the number of whole blocks."""
+        most = min(MOST_STEPS, max(1, LARGEST_TABLE // self.upto.size))
+        steps = max(1, most // ideal.num_gaps)
+        shares = [Fraction(step, steps) for step in range(steps)]
+        places = (ideal.position(gap, x) for gap in range(ideal.num_gaps) for x in shares)
+        blocks = {round(place / self.block_size) for place in places}
+        inside = (block for block in blocks if 0 < block < self.full_blocks)
+        return np.array(sorted({0, *inside, self.full_blocks}), np.int64)
+
+    def stretch_of(self, block: Int64s) -> tuple[Int64s, Int64s]:
+        """Return (first, stop) of the whole blocks that each block shares its step with."""
+        number = np.searchsorted(self.step_blocks, block, side="right")
+        stop = self.step_blocks[np.minimum(number, self.step_blocks.size - 1)]
+        return self.step_blocks[number - 1], stop
+
+    def before(self, position: Int64s) -> Int64s:
+        """[positions, sources + 1]: samples of the sources up to each, at the ends of steps."""
+        found: Int64s = self.upto_end[np.searchsorted(self.ends, position)]
+        return found
+
+    def planned(self, position: Int64s) -> npt.NDArray[np.float64]:
+        """[positions, sources]: samples that each source ideally gives in the first positions."""
+        found: npt.NDArray[np.float64] = np.stack(
+            [np.interp(position, self.ends, one) for one in self.ideal.T], axis=1
+        )
+        return found
+
+
+def by_deadline(ideal: Integers, ends: Int64s) -> Int64s:
+    """Round the ideal at the ends of steps, so that no source goes back and rows sum to `ends`.
+
+    ideal: [ends, sources], in parts of a sample.
+    """
+    low = (ideal // UNIT).astype(np.int64)
+    high = (-(-ideal // UNIT)).astype(np.int64)
+    passes = np.diff(low, axis=0, append=low[-1:] + 1) > 0
+    nexts = np.arange(1, len(ends) + 1)[:, None]
+    due = np.where(passes, nexts, len(ends))  # the end by which the next sample must be drawn
+    due = np.minimum.accumulate(due[::-1])[::-1]
+    drawn: Int64s = low.copy()
+    for number in range(1, len(ends)):
+        row = np.maximum(low[number], drawn[number - 1])
+        missing = int(ends[number]) - int(row.sum())
+        may = np.flatnonzero(row < high[number])
+        first = np.argsort(due[number, may], kind="stable")[:missing]
+        row[may[first]] += 1
+        drawn[number] = row
+    return drawn
+
+
+def as_written(number: float) -> Fraction:
+    """Return the number as people wrote it: 0.1 is a tenth."""
+    return Fraction(repr(float(number)))
+
+
+def whole(numbers: Sequence[Fraction]) -> list[int]:
+    """Return whole numbers in the same proportions."""
+    scale = math.lcm(*(number.denominator for number in numbers))
+    return [int(number * scale) for number in numbers]
+
+
+def check_weights(weights: Sequence[float], knots: Sequence[float]) -> None:
+    """Raise ValueError for weights of a source that cannot be those at knots from 0 to 1."""
+    is_ascending = list(knots) == sorted({*knots, 0.0, 1.0})
+    if not is_ascending or len(weights) != len(knots) or min(weights) < 0 or max(weights) <= 0:
+        raise ValueError(f"weights {list(weights)} at {list(knots)}")

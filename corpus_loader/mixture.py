@@ -60,7 +60,7 @@ class Shard:
 
     @property
     def has_loss_mask(self) -> bool:
-        """Whether its tokens have flags of what is learned."""
+        """True if its tokens have flags of what is learned."""
         return MASK_SUFFIX in self.files
 
 
@@ -139,7 +139,7 @@ class Mixture:
 
     @property
     def has_loss_mask(self) -> bool:
-        """Whether a shard of a source that is drawn from has a loss mask."""
+        """True if a shard of a source that is drawn from has a loss mask."""
         drawn = (source for source in self.sources if source.samples)
         return any(shard.has_loss_mask for source in drawn for shard in source.shards)
 

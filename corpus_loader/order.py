@@ -21,8 +21,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from corpus_loader.changing_weights import ChangingInterleaving, check_weights
-from corpus_loader.interleave import Int64s, Interleaving, unique
+from corpus_loader.interleave import (
+    ChangingInterleaving,
+    Int64s,
+    Interleaving,
+    check_weights,
+    unique,
+)
 from corpus_loader.permutation import GOLDEN_GAMMA, derive_key, mix64, permute, permute_each
 
 SEED_BITS = 53  # whole numbers that any JSON reader keeps

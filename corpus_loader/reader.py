@@ -14,9 +14,8 @@ from corpus_loader.batch import Batch, Documents, find_documents
 from corpus_loader.find_mixture import check_accepted
 from corpus_loader.flat import Spans
 from corpus_loader.mixture import Mixture
-from corpus_loader.places.checks import Checks
 from corpus_loader.places.errors import CorpusError, repair
-from corpus_loader.places.files import Files, LocalFiles, Verify
+from corpus_loader.places.files import Checks, Files, LocalFiles, Verify
 from corpus_loader.shards import Shards, find_live_rows
 from corpus_loader.split import Last, Skipped, skipped
 

@@ -60,7 +60,7 @@ class OpenShard:
         return self.spans.row(row)
 
     def learned(self, row: int, length: int) -> npt.NDArray[np.bool_]:
-        """Which of a row's `length` tokens are learned: by the mask, or all but padding."""
+        """Flags of the learned ones of a row's `length` tokens: by the mask, or all but padding."""
         if self.mask is None:
             num_tokens = int(self.documents(row).lengths.sum(dtype=np.int64))
             return np.arange(length) < num_tokens

@@ -11,8 +11,7 @@ import polars as pl
 from builders import open_corpus, write_corpus
 
 from assets.bucketed.bucketed_records import SEQUENCE_IDS
-from assets.bucketed.sequence_ids import sequence_ids
-from assets.bucketed.sequences import SPAN
+from assets.bucketed.sequences import SPAN, sequence_ids
 from assets.sharded.asset import PASSES, plan_sharded, write_shard
 from assets.sharded.asset import STAGE as SHARDED
 from assets.sharded.ledger_files import write_ledger

@@ -19,7 +19,7 @@ from assets.bucketed.bucketed_records import (
     ClassFacts,
     layout_of,
 )
-from assets.bucketed.conversations import LEFT_OUT
+from assets.bucketed.document_chunks import LEFT_OUT
 from assets.bucketed.document_groups import WindowGroups, groups_of_source
 from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.previous_holdout import count_released
@@ -31,8 +31,7 @@ from assets.bucketed.report import (
     shares,
     warnings_of,
 )
-from assets.bucketed.sequence_ids import sequence_ids
-from assets.bucketed.sequences import PLACE_COLUMNS, ROW_COLUMNS, count_empty
+from assets.bucketed.sequences import PLACE_COLUMNS, ROW_COLUMNS, count_empty, sequence_ids
 from assets.tokenized.chat_template_files import usable_tokenized
 from assets.tokenized.tokenized_records import NO_TOKENS, token_bytes
 from resources.content_windows import content_windows

@@ -16,11 +16,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.bucketed.bucketed_records import BucketedNumbers
-from assets.bucketed.conversations import are_conversations, count_long, fit_conversations
 from assets.bucketed.document_chunks import (
     Int64s,
     Segments,
+    are_conversations,
+    count_long,
     cut_stream,
+    fit_conversations,
     powers_of_two,
     split,
     truncate,

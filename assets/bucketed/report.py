@@ -30,7 +30,7 @@ BINS = "tokens"  # a name that `bin_of` takes for a count: of a number + 1, half
 
 
 class HeldOut(msgspec.Struct, frozen=True):
-    """What is held out of training; tokens are without padding."""
+    """Documents, tokens and sequences held out of training; tokens are without padding."""
 
     documents: int
     tokens: int

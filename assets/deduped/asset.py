@@ -28,8 +28,7 @@ from assets.deduped.removal_files import Removals, removals_by_part
 from assets.deduped.repeats.repeated_lines import LIST_SCHEMA, configs_of
 from assets.deduped.repeats.substrings import finding
 from assets.deduped.signed_files import clustered_documents
-from assets.report.drift import judge_drift
-from assets.report.state_drift import state_drifts
+from assets.report.drift import judge_drift, state_drifts
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.profiles import Profile

@@ -33,9 +33,8 @@ from assets.filtered.report import (
 from assets.filtered.rules.rules import rules_for, unknown_custom_rules
 from assets.raw.raw_records import DOCUMENT_COLUMNS
 from assets.raw.usable_raw_files import usable_raw
-from assets.report.drift import judge_drift
+from assets.report.drift import judge_drift, state_drifts
 from assets.report.histograms import Summary, add_summaries
-from assets.report.state_drift import state_drifts
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.profiles import Profile

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 
-from corpus_loader.changing_weights import as_written
+from corpus_loader.interleave import as_written
 from resources.settings.phases import PhaseConfig
 
 Shares = dict[str, Fraction]

@@ -45,7 +45,7 @@ class PhaseInputs:
 
     @property
     def is_written(self) -> bool:
-        """Whether its samples are written as shards; there may be none that are held out."""
+        """True if its samples are written as shards; there may be none that are held out."""
         return bool(self.config.formats and self.sources)
 
 

@@ -115,7 +115,7 @@ class PhaseSource:
 
     @property
     def units(self) -> tuple[PhaseSource, ...]:
-        """What is drawn by itself: its classes, or the source."""
+        """Sources that are drawn by themselves: its classes, or the source."""
         return self.classes or (self,)
 
     @property

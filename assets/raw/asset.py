@@ -44,8 +44,7 @@ from assets.raw.stream_part_files import plan_ranges
 from assets.raw.taken_down_files import obeying, takedown_ids
 from assets.raw.unread_files import NUM_NAMED, unread_lines, unused_patches
 from assets.raw.usable_raw_files import records_read, too_many_bad
-from assets.report.drift import judge_drift
-from assets.report.state_drift import new_drifts, state_drifts
+from assets.report.drift import judge_drift, new_drifts, state_drifts
 from resources.corpus import Corpus
 from resources.profiles import Profile
 from resources.settings.pipeline import Settings

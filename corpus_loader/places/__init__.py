@@ -1,1 +1,1 @@
-"""Where a corpus is read: folders, web servers, object stores; with caches, locks and errors."""
+"""Places of a corpus: folders, web servers, object stores; with caches, locks and errors."""

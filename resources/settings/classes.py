@@ -70,7 +70,7 @@ def class_weights(steps: Steps, limits: Sequence[float]) -> tuple[Fraction, ...]
     Weights are as they are written: 0.1 is a tenth. Raises ValueError if the steps do not end at
     limits, or do not reach beyond the last.
     """
-    from corpus_loader.changing_weights import as_written
+    from corpus_loader.interleave import as_written
 
     *inner, last = (border for border, _ in steps)
     known = ", ".join(f"{limit:g}" for limit in limits)

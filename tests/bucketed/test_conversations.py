@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from many_examples import many_examples
 
 from assets.bucketed.bucketed_records import BucketedNumbers
-from assets.bucketed.conversations import CUT, LEFT_OUT
-from assets.bucketed.document_chunks import Segments
+from assets.bucketed.document_chunks import CUT, LEFT_OUT, Segments
 from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.report import long_counts
 from assets.bucketed.sequences import gather_masks

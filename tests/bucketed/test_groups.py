@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from assets.bucketed.bucketed_records import BucketedNumbers
 from assets.bucketed.make_sequences import Groups, make_sequences
-from assets.bucketed.sequence_ids import sequence_ids
+from assets.bucketed.sequences import sequence_ids
 from resources.settings.buckets import BucketConfig, BucketLayout, bucket_names, split_bucket
 
 END = 65_000

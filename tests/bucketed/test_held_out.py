@@ -1,4 +1,4 @@
-"""Which documents are held out: by the smallest id of a new cluster, and as was decided before."""
+"""Documents are held out by the smallest id of a new cluster, and as was decided before."""
 
 from dataclasses import dataclass, field
 
@@ -97,7 +97,7 @@ def test_clusters_with_both_kinds_of_documents_are_counted() -> None:
 
 @dataclass
 class Nights:
-    """What nights leave: decisions, and for each part what it was made of and its marks."""
+    """State after some nights: decisions, and for each part its inputs and its marks."""
 
     decisions: dict[int, bool] = field(default_factory=dict)
     parts: dict[int, tuple[object, pl.DataFrame]] = field(default_factory=dict)

@@ -4,8 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.bucketed.sequence_ids import sequence_ids
-from assets.bucketed.sequences import SPAN
+from assets.bucketed.sequences import SPAN, sequence_ids
 
 Span = tuple[int, int, int]
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from many_examples import many_examples
 
-from corpus_loader.changing_weights import ChangingInterleaving
-from corpus_loader.interleave import Interleaving
+from corpus_loader.interleave import ChangingInterleaving, Interleaving
 from corpus_loader.order import PhaseOrder, Samples, SourceShape
 
 Case = tuple[list[int], int, list[float], list[list[float]]]
@@ -73,7 +72,7 @@ def test_every_step_ends_within_one_sample_of_the_ideal(case: Case) -> None:
 @given(cases(), st.sampled_from([1, 2, 7, 4096]))
 def test_blocks_are_within_two_samples_of_the_share_of_their_step(case: Case, steps: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("corpus_loader.changing_weights.MOST_STEPS", steps)
+        patch.setattr("corpus_loader.interleave.MOST_STEPS", steps)
         found = ChangingInterleaving(case[0], *case[1:])
     counts = counts_of_blocks(found)
 
@@ -112,7 +111,7 @@ def test_shares_go_along_the_line() -> None:
 def test_few_steps_are_off_the_line_by_half_of_what_it_changes_in_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("corpus_loader.changing_weights.MOST_STEPS", 10)
+    monkeypatch.setattr("corpus_loader.interleave.MOST_STEPS", 10)
     found = ChangingInterleaving([50_000, 50_000], 100, *SWAPPED)
 
     middle = (np.arange(1000) + 0.5) / 1000

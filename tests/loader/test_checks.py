@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus_loader.places.checks import Checks
+from corpus_loader.places.files import Checks
 
 
 def fail(message: str) -> None:
@@ -69,7 +69,7 @@ def test_a_process_that_was_forked_off_does_what_its_parent_has_not_done() -> No
 
 def test_nobody_waits_for_a_check_at_exit() -> None:
     code = (
-        "import time; from corpus_loader.places.checks import Checks; "
+        "import time; from corpus_loader.places.files import Checks; "
         "Checks().add(0, lambda: time.sleep(60))"
     )
 

@@ -1,4 +1,4 @@
-"""What the loader says of a corpus, a split or a state that is not right."""
+"""Errors of the loader for a corpus, a split or a state that is not right."""
 
 from __future__ import annotations
 

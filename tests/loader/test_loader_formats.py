@@ -1,4 +1,4 @@
-"""What the mill's writer of flat files writes is what the loader reads."""
+"""The loader reads the flat files that the mill writes."""
 
 from __future__ import annotations
 

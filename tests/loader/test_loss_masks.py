@@ -13,7 +13,7 @@ import pytest
 from format_folders import about_of, peer, shard_of
 from loader_corpus import Row, fingerprint, publish, write_phase
 
-from assets.bucketed.sequence_ids import sequence_ids
+from assets.bucketed.sequences import sequence_ids
 from assets.sharded.formats import FORMATS
 from assets.sharded.formats.base import FormatError
 from assets.sharded.formats.megatron import write_mask

@@ -1,4 +1,4 @@
-"""What `corpus plan` says of batches of one bucket, in numbers counted by hand."""
+"""Notes and warnings on batches of one bucket, in numbers counted by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is held out, from a built corpus to the loader: once in validation, nowhere in training."""
+"""Held-out documents, from a built corpus to the loader: in validation once, never in training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run adds is compared with what earlier runs added: recorded nights of real text."""
+"""Drift of a run against earlier runs: recorded nights of real text."""
 
 from __future__ import annotations
 

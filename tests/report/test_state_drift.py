@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assets.report.state_drift import new_drifts, octaves, state_drifts
+from assets.report.drift import new_drifts, octaves, state_drifts
 
 USUAL = {
     "all": 40,

@@ -45,7 +45,7 @@ MEMORY = "assets.sharded.scatter_files.memory_bytes"
 
 @pytest.fixture(params=["numbers", "rows"])
 def in_piles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What piles have: numbers of rows, or, of a source too large for the memory, the rows."""
+    """Content of piles: numbers of rows, or, of a source too large for the memory, the rows."""
     if request.param == "rows":
         monkeypatch.setattr(MEMORY, lambda: 0)
     return str(request.param)
@@ -76,7 +76,7 @@ def folder_of(tmp_path: Path, shard_format: str) -> Path:
 
 
 def written(tmp_path: Path) -> dict[str, tuple[int, int]]:
-    """Which file each shard's name stands for, and when it was written."""
+    """The file that each shard's name stands for, and when it was written."""
     root = tmp_path / "store/sharded/prose"
     files = {str(path.relative_to(root)): path.stat() for path in root.glob("*-*/[!m]*")}
     return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in files.items()}

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from assets.bucketed.bucketed_records import BUCKETED
-from assets.bucketed.conversations import CUT, LEFT_OUT
+from assets.bucketed.document_chunks import CUT, LEFT_OUT
 from assets.bucketed.report import HeldOut, held_out, long_counts
 from assets.filtered.filtered_records import FILTERED
 from assets.mixed.mixed_records import MIXED

@@ -24,12 +24,11 @@ from msgspec import UNSET, UnsetType
 
 from assets.bucketed.bucketed_records import BUCKETED, LEAKAGE
 from assets.bucketed.leakage import MOST_SHARE
-from assets.mixed.advice import Proposals
 from assets.mixed.budgets import Budget, MixError
 from assets.mixed.mixed_records import MIXED
 from assets.mixed.mixture_files import read_mixture, realised
 from assets.mixed.phase_input_files import plan_from_shards, start_of
-from assets.mixed.plan import PhasePlan, plan_phase
+from assets.mixed.plan import PhasePlan, Proposals, plan_phase
 from assets.mixed.report import Drawn, shares_chart
 from assets.report.plots import bar_chart, pie_chart, stacked
 from assets.sharded.sharded_records import SHARDED
