@@ -19,8 +19,6 @@ from assets.raw.readers.documents import (
     document_id,
 )
 from assets.raw.readers.input_record import (
-    MAX_DEPTH,
-    TOO_DEEP,
     InputRecord,
     matches_filter,
     parse_record,
@@ -361,16 +359,6 @@ def test_number_of_any_size_is_kept_as_spelled(digits: str) -> None:
 @pytest.mark.parametrize("value", ["NaN", "01", '"\\ud800"', "1e400x"])
 def test_big_number_excuses_no_other_fault(value: str) -> None:
     assert only_error(f'{{"n":1e400,"text":"a","x":{value}}}'.encode())
-
-
-def test_json_may_be_nested_to_the_limit_and_no_deeper() -> None:
-    def nested(depth: int) -> bytes:
-        inner = "[" * (depth - 1) + "]" * (depth - 1)
-        return f'{{"text": "x", "deep": {inner}, "flat": []}}'.encode()
-
-    assert parse_record(0, nested(MAX_DEPTH)).error == ""
-    too_deep = nested(MAX_DEPTH + 1)
-    assert parse_record(0, too_deep) == InputRecord(0, None, too_deep, TOO_DEEP)
 
 
 def test_the_size_of_texts_is_counted_once_over_small_files(

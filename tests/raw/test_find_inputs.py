@@ -60,16 +60,6 @@ def left_out_of(base: Path, *where: str, **options: object) -> list[LeftOut]:
     return find_inputs(source, base, base / "store/_downloads").left_out
 
 
-def test_zstd_is_another_name_of_zst() -> None:
-    assert tell_format("a.jsonl.zstd") == ("jsonl", "zst")
-
-
-def test_folder_with_a_declared_format_gives_only_that_format(tmp_path: Path) -> None:
-    write(tmp_path / "a.csv"), write(tmp_path / "b.jsonl")
-
-    assert [f.name for f in find(tmp_path, ".", format="csv")] == ["a.csv"]
-
-
 def test_file_met_twice_is_listed_once(tmp_path: Path) -> None:
     write(tmp_path / "d/a.jsonl")
 
@@ -195,6 +185,8 @@ def test_url_is_percent_encoded_once(url: str, sent: str) -> None:
     [
         ("a.jsonl", ("jsonl", None)),
         ("a.NDJSON.ZST", ("jsonl", "zst")),
+        ("a.jsonl.zstd", ("jsonl", "zst")),
+        ("a.tgz", ("tar", "gz")),
         ("a.b.parquet", ("parquet", None)),
         ("https://h/p/a%2Ewarc.gz?x=.csv#y", ("warc", "gz")),
         ("a.gz", (None, "gz")),
@@ -235,42 +227,12 @@ def test_url_is_downloaded_under_a_hashed_name(site: Site, tmp_path: Path) -> No
     assert sorted(p.suffix for p in found.path.parent.iterdir()) == ["", ".json"]
 
 
-def test_unchanged_url_is_not_sent_again(site: Site, tmp_path: Path) -> None:
-    validators = {"ETag": '"v1"', "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"}
-    site.answers = [(200, b"one", validators), (304, b"", {}), (200, b"two", {"ETag": '"v2"'})]
-
-    contents = [find(tmp_path, url_of(site))[0].path.read_bytes() for _ in range(3)]
-
-    assert contents == [b"one", b"one", b"two"]
-    assert "If-None-Match" not in site.asked[0]
-    assert site.asked[1]["If-None-Match"] == '"v1"'
-    assert site.asked[1]["If-Modified-Since"] == "Mon, 01 Jan 2024 00:00:00 GMT"
-
-
 def test_damaged_copy_is_fetched_again(site: Site, tmp_path: Path) -> None:
     site.answers = [(200, b"one", {"ETag": '"v1"'}), (200, b"one", {"ETag": '"v1"'})]
     find(tmp_path, url_of(site))[0].path.write_bytes(b"on")
 
     assert find(tmp_path, url_of(site))[0].path.read_bytes() == b"one"
     assert "If-None-Match" not in site.asked[1]
-
-
-def test_server_errors_and_cut_bodies_are_tried_again(site: Site, tmp_path: Path) -> None:
-    site.answers = [(503, b"", {}), (200, b"ha", {"Content-Length": "4"}), (200, b"half", {})]
-
-    assert find(tmp_path, url_of(site))[0].path.read_bytes() == b"half"
-    assert len(list((tmp_path / "store/_downloads").iterdir())) == 2
-
-
-@pytest.mark.parametrize(("status", "attempts"), [(404, 1), (500, 4)])
-def test_failed_download_says_what_and_how_often(
-    site: Site, tmp_path: Path, status: int, attempts: int
-) -> None:
-    site.answers = [(status, b"", {})] * 5
-
-    with pytest.raises(InputError, match=f"HTTP {status} .*attempt {attempts} of 4"):
-        find(tmp_path, url_of(site))
-    assert len(site.asked) == attempts
 
 
 def test_url_with_blanks_and_other_scripts_is_fetched(site: Site, tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from pydantic import ValidationError
 
 from assets.raw.readers import decompress, read_tables
 from assets.raw.readers.input_file import InputFile, Slice
-from assets.raw.readers.read_chunks import plan_slices
 from resources.settings.sources import SourceConfig
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
@@ -34,46 +33,130 @@ MIB = 1 << 20
 SOURCE = SourceConfig.model_validate({"name": "s", "where": "x"})
 
 
+def deep(levels: int) -> bytes:
+    return b'{"text":"[[", "a":' + b"[" * levels + b"]" * levels + b"}"
+
+
+def zst_header(window_log: int) -> bytes:
+    # RFC 8878 3.1.1: magic, descriptor 0 (window byte follows), window = 2^(10 + byte / 8), then
+    # one last raw block (bit 0) of 13 bytes.
+    window = bytes([(window_log - 10) << 3])
+    return b"\x28\xb5\x2f\xfd\x00" + window + (13 << 3 | 1).to_bytes(3, "little")
+
+
+GOOD_GZIP = gzip.compress(jsonl("a"))
+TOO_DEEP = "JSON is nested more than 200 levels deep"
+SHOWN = (b"x" * 3 * MIB)[:65536]
+Bad = list[tuple[str, str, bytes]]  # position, the beginning of the error, bytes in quarantine
+CONTENTS: list[tuple[str, bytes, dict[str, object], list[str], Bad]] = [
+    # JSON lines
+    ("jsonl", b'\xef\xbb\xbf{"text":"a"}\r\n\r\n  \n{"text":"b"}\r\n', {}, ["a", "b"], []),
+    (
+        *("jsonl", jsonl("one") + b'{"text": oops}\n' + jsonl("two"), {}, ["one", "two"]),
+        [("byte 16", "JSON is malformed", b'{"text": oops}')],
+    ),
+    (
+        *("jsonl", b'{"id":1,"text":"a"}\n{"id":1,"text":"b"}\n', {"id_field": "id"}, ["a"]),
+        [("byte 20", "id '1' was seen before", b'{"id":1,"text":"b"}')],
+    ),
+    *(
+        (
+            *(name, pack(jsonl("a") + b"x" * 3 * MIB + b"\n" + jsonl("b"))),
+            *({"max_record_bytes": MIB}, ["a", "b"]),
+            [("byte 14", "line has 3,145,728 bytes, above", SHOWN)],
+        )
+        for name, pack in (("jsonl", bytes), ("jsonl.gz", gzip.compress))
+    ),
+    # Compression
+    ("jsonl.gz", GOOD_GZIP + b"\0" * 100_000, {}, ["a"], []),
+    ("jsonl.gz", GOOD_GZIP + b"garbage", {}, ["a"], [("byte 14", "gz stream is broken near", b"")]),
+    (
+        *("jsonl.zst", zst(jsonl("a")) + zst(jsonl("b"))[:-3], {}, ["a"]),
+        [("byte 14", "zst stream is broken near", b'{"text": "b')],
+    ),
+    ("jsonl.zst", zst_header(27) + b'{"text":"a"}\n', {}, ["a"], []),
+    (
+        *("json.gz", gzip.compress(b'{"text":"a"}')[:-4], {}, ["a"]),
+        [("record 1", "gz stream is broken near", b"")],
+    ),
+    # .json
+    ("json", b'[{"text":"a"},\n {"text":"b"}]\n', {}, ["a", "b"], []),
+    ("json", b'\xef\xbb\xbf [ {"text":"a"} , {"text":"b"} ] ', {}, ["a", "b"], []),
+    ("json", b'{"text":"a"}\n{"text":"b"}\n', {}, ["a", "b"], []),
+    ("json", b'{\n"text":"a"\n}\n{\n"text":"b"\n}', {}, ["a", "b"], []),
+    ("json", b'{"text":"a"}', {}, ["a"], []),
+    ("json", b"[ ]\n", {}, [], []),
+    (
+        *("json", b'[{"text":"a"}, {"text": oops}, {"text":"c"}]', {}, ["a"]),
+        [("record 1", "JSON is broken", b'{"text": oops}, {"text":"c"}]')],
+    ),
+    ("json", b'[{"text":"a"}, {"text":"b', {}, ["a"], [("record 1", "JSON is", b'{"text":"b')]),
+    ("json", b'[{"text":"a"}', {}, ["a"], [("record 1", "JSON is broken", b"")]),
+    ("json", b'[{"text":"a"}] more', {}, ["a"], [("record 1", "JSON is broken", b"] more")]),
+    *(
+        (
+            *("json", b'[{"text":"a"}, ' + deep(levels) + b', {"text":"b"}]', {}, ["a", "b"]),
+            [("record 1", TOO_DEEP, deep(levels)[:65536])],
+        )
+        for levels in (201, 900, 100_000)
+    ),
+    (
+        *("json", b"oops\n" + jsonl("a") + b"\noops\n" + jsonl("b"), {}, ["a", "b"]),
+        [("record 0", "JSON is malformed", b"oops"), ("record 2", "JSON is malformed", b"oops")],
+    ),
+    # CSV
+    (
+        *("csv", '\ufeffid,text\r\n1,"a\n""b"", c"\r\n\r\n2,日本\r\n'.encode()),
+        *({"id_field": "id"}, ['a\n"b", c', "日本"], []),
+    ),
+    ("csv", b"text\n" + b"x" * 500_000, {}, ["x" * 500_000], []),
+    (
+        *("csv", b'text\n"aaaaaaaa\nbbbbbbbb\ncccc"\nd\n', {"max_record_bytes": 20}),
+        ["bbbbbbbb", 'cccc"', "d"],
+        [("record 0", "row is above max_record_bytes=20", b'"aaaaaaaa\n')],
+    ),
+    (
+        *("csv", b"id;text\n1;a\n", {}, []),
+        [("record 0", "no column `text`; columns: id;text. As it seems,", b"id;text\n")],
+    ),
+    (
+        *("tsv", b"id\tbody\n1\ta\n2\tb\n", {}, []),
+        [("record 0", "no column `text`; columns: id, body", b"id\tbody\n")],
+    ),
+    ("tsv", b"id\tbody\n1\ta\n2\tb\n", {"text_field": "body"}, ["a", "b"], []),
+    # Text
+    ("txt", "\ufeffone\n\n  \nthree".encode(), {}, ["one\n\n  \nthree"], []),
+    (
+        *("txt", "\ufeffone\ntwo\r\n\r\n\n  \nthree".encode()),
+        *({"text_documents": "blank_line"}, ["one\ntwo\r", "three"], []),
+    ),
+    (
+        *("txt", b"good\n\nb\xffd\n\n" + b"long\n" * 50 + b"\nend"),
+        *({"text_documents": "blank_line", "max_record_bytes": 100}, ["good", "end"]),
+        [
+            ("record 1", "not valid UTF-8", b'{"text": "b\\udcffd"}'),
+            ("record 2", "text is above max_record_bytes=100", (b"long\n" * 20)[:-1]),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "options", "kept", "bad"), CONTENTS)
+def test_what_can_be_read_is_kept_and_the_rest_named(
+    tmp_path: Path, name: str, data: bytes, options: dict[str, object], kept: list[str], bad: Bad
+) -> None:
+    chunk = read(write(tmp_path, f"a.{name}", data), 10 * MIB, **options)
+
+    assert (texts(chunk), chunk.rows_in) == (kept, len(kept) + len(bad))
+    rows = chunk.quarantine.select("position", "error", "raw").rows()
+    beginnings = [
+        (place, error[: len(said)], raw)
+        for (place, error, raw), (_, said, _) in zip(rows, bad, strict=True)
+    ]
+    assert beginnings == bad
+
+
 # JSON lines
-
-
-def test_only_the_broken_line_is_lost(tmp_path: Path) -> None:
-    file = write(tmp_path, "a.jsonl", jsonl("one") + b'{"text": oops}\n' + jsonl("two"))
-
-    chunk = read(file)
-
-    assert texts(chunk) == ["one", "two"]
-    row = chunk.quarantine.drop("error").row(0)
-    step = "Correct the line, or the program that wrote it."
-    assert row == ("s", "a.jsonl", "byte 16", 2, step, b'{"text": oops}')
-
-
-def test_bom_crlf_and_blank_lines_do_no_harm(tmp_path: Path) -> None:
-    data = b'\xef\xbb\xbf{"text":"a"}\r\n\r\n  \n{"text":"b"}\r\n{"text":"c"}'
-
-    chunk = read(write(tmp_path, "a.jsonl", data))
-
-    assert (texts(chunk), chunk.rows_in) == (["a", "b", "c"], 3)
-
-
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_line_above_the_cap_is_skipped_to_its_newline(tmp_path: Path, suffix: str) -> None:
-    data = jsonl("a") + b"x" * 3 * MIB + b"\n" + jsonl("b")
-    file = write(tmp_path, f"a.jsonl{suffix}", gzip.compress(data) if suffix else data)
-
-    chunk = read(file, part_bytes=10 * MIB, max_record_bytes=MIB)
-
-    assert texts(chunk) == ["a", "b"]
-    assert "line has 3,145,728 bytes, above" in chunk.quarantine["error"].item()
-    assert len(chunk.quarantine["raw"].item()) == 65536
-
-
-def test_repeated_id_is_kept_once(tmp_path: Path) -> None:
-    file = write(tmp_path, "a.jsonl", '{"id":1,"text":"a"}\n{"id":1,"text":"b"}\n')
-
-    chunk = read(file, id_field="id")
-
-    assert (texts(chunk), len(chunk.quarantine)) == (["a"], 1)
 
 
 @settings(max_examples=25)
@@ -86,16 +169,6 @@ def test_slices_hold_every_line_once_and_ids_do_not_depend_on_them(
 
     assert (texts(read(file, part)), read(file, part).rows_in) == (values, len(values))
     assert read(file, part).documents.equals(read(file, 10_000).documents)
-
-
-def test_plain_json_lines_are_cut_by_bytes(tmp_path: Path) -> None:
-    file = write(tmp_path, "a.jsonl", b"x" * 25)
-
-    assert plan_slices(file, 10) == [
-        Slice(0, "bytes", 0, 10),
-        Slice(1, "bytes", 10, 20),
-        Slice(2, "bytes", 20, 25),
-    ]
 
 
 # Compression
@@ -152,23 +225,6 @@ def test_stream_that_never_starts_is_shown_by_its_first_bytes(tmp_path: Path, na
     assert read(file).quarantine["raw"].item() == (b"not gzip " * 10_000)[:65536]
 
 
-def test_zero_padding_after_gzip_is_fine_and_garbage_is_not(tmp_path: Path) -> None:
-    good = gzip.compress(jsonl("a"))
-
-    padded = read(write(tmp_path, "a.jsonl.gz", good + b"\0" * 100_000))
-    spoiled = read(write(tmp_path, "b.jsonl.gz", good + b"garbage"))
-
-    assert (texts(padded), padded.rows_in) == (["a"], 1)
-    assert (texts(spoiled), len(spoiled.quarantine)) == (["a"], 1)
-
-
-def test_gzip_with_a_wrong_checksum_is_quarantined(tmp_path: Path) -> None:
-    data = bytearray(gzip.compress(jsonl("a")))
-    data[-8] ^= 1
-
-    assert len(read(write(tmp_path, "a.jsonl.gz", bytes(data))).quarantine) == 1
-
-
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
 def test_decompression_bomb_is_stopped(
     tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
@@ -180,28 +236,6 @@ def test_decompression_bomb_is_stopped(
 
     assert (len(chunk.documents), len(chunk.quarantine)) == (0, 1)
     assert "decompression bomb" in chunk.quarantine["error"].item()
-
-
-def zst_header(window_log: int) -> bytes:
-    # RFC 8878 3.1.1: magic, descriptor 0 (window byte follows), window = 2^(10 + byte / 8), then
-    # one last raw block (bit 0) of 13 bytes.
-    return (
-        b"\x28\xb5\x2f\xfd\x00"
-        + bytes([(window_log - 10) << 3])
-        + (13 << 3 | 1).to_bytes(3, "little")
-    )
-
-
-@pytest.mark.parametrize(("window_log", "num_documents"), [(27, 1), (28, 0)])
-def test_zst_window_up_to_27_bits_is_read(
-    tmp_path: Path, window_log: int, num_documents: int
-) -> None:
-    line = b'{"text":"a"}\n'
-    file = write(tmp_path, "a.jsonl.zst", zst_header(window_log) + line)
-
-    chunk = read(file)
-
-    assert (len(chunk.documents), len(chunk.quarantine)) == (num_documents, 1 - num_documents)
 
 
 def test_stream_is_cut_into_chunks_that_depend_on_content_only(tmp_path: Path) -> None:
@@ -217,41 +251,7 @@ def test_stream_is_cut_into_chunks_that_depend_on_content_only(tmp_path: Path) -
     assert [text for c in first for text in texts(c)] == values
 
 
-def test_whole_frames_before_a_break_are_kept(tmp_path: Path) -> None:
-    data = zst(jsonl("a")) + zst(jsonl("b"))[:-3]
-
-    chunk = read(write(tmp_path, "a.jsonl.zst", data))
-
-    assert (texts(chunk), len(chunk.quarantine)) == (["a"], 1)
-
-
-def test_json_stream_cut_behind_its_last_record_is_still_flagged(tmp_path: Path) -> None:
-    chunk = read(write(tmp_path, "a.json.gz", gzip.compress(b'{"text":"a"}')[:-4]))
-
-    assert (texts(chunk), len(chunk.quarantine)) == (["a"], 1)
-
-
 # .json
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b'[{"text":"a"},\n {"text":"b"}]\n',
-        b'\xef\xbb\xbf [ {"text":"a"} , {"text":"b"} ] ',
-        b'{"text":"a"}\n{"text":"b"}\n',
-        b'{\n"text":"a"\n}\n{\n"text":"b"\n}',
-    ],
-)
-def test_json_forms(tmp_path: Path, data: bytes) -> None:
-    chunk = read(write(tmp_path, "a.json", data))
-
-    assert (texts(chunk), chunk.rows_in) == (["a", "b"], 2)
-
-
-def test_json_single_record_and_empty_array(tmp_path: Path) -> None:
-    assert texts(read(write(tmp_path, "a.json", b'{"text":"a"}'))) == ["a"]
-    assert read(write(tmp_path, "b.json", b"[ ]\n")).rows_in == 0
 
 
 def test_json_array_of_any_size_is_read_through_a_window(tmp_path: Path) -> None:
@@ -259,22 +259,6 @@ def test_json_array_of_any_size_is_read_through_a_window(tmp_path: Path) -> None
     data = json.dumps([{"text": value} for value in values], ensure_ascii=False).encode()
 
     assert texts(read(write(tmp_path, "a.json.gz", gzip.compress(data)))) == values
-
-
-@pytest.mark.parametrize(
-    ("data", "rest"),
-    [
-        (b'[{"text":"a"}, {"text": oops}, {"text":"c"}]', b'{"text": oops}, {"text":"c"}]'),
-        (b'[{"text":"a"}, {"text":"b', b'{"text":"b'),
-        (b'[{"text":"a"}', b""),
-        (b'[{"text":"a"}] more', b"] more"),
-    ],
-)
-def test_broken_json_array_gives_what_came_before(tmp_path: Path, data: bytes, rest: bytes) -> None:
-    chunk = read(write(tmp_path, "a.json", data))
-
-    assert (texts(chunk), chunk.quarantine["raw"].to_list()) == (["a"], [rest])
-    assert "JSON is broken" in chunk.quarantine["error"].item()
 
 
 def test_json_elements_are_judged_one_by_one(tmp_path: Path) -> None:
@@ -287,32 +271,7 @@ def test_json_elements_are_judged_one_by_one(tmp_path: Path) -> None:
     assert chunk.quarantine["raw"][1] == b'{"text":"\xff"}'
 
 
-@pytest.mark.parametrize("levels", [201, 900, 100_000])
-def test_json_element_that_is_too_deep_costs_itself(tmp_path: Path, levels: int) -> None:
-    deep = b'{"text":"[[", "a":' + b"[" * levels + b"]" * levels + b"}"
-    chunk = read(write(tmp_path, "a.json", b'[{"text":"a"}, ' + deep + b', {"text":"b"}]'))
-
-    assert texts(chunk) == ["a", "b"]
-    assert chunk.quarantine["error"].item() == "JSON is nested more than 200 levels deep"
-
-
-def test_json_lines_in_a_json_file_lose_only_the_broken_line(tmp_path: Path) -> None:
-    chunk = read(write(tmp_path, "a.json", b"oops\n" + jsonl("a") + b"\noops\n" + jsonl("b")))
-
-    assert texts(chunk) == ["a", "b"]
-    assert chunk.quarantine["position"].to_list() == ["record 0", "record 2"]
-
-
 # CSV
-
-
-def test_csv_fields_hold_newlines_quotes_and_separators(tmp_path: Path) -> None:
-    file = write(tmp_path, "a.csv", '\ufeffid,text\r\n1,"a\n""b"", c"\r\n\r\n2,日本\r\n')
-
-    chunk = read(file, id_field="id")
-
-    assert texts(chunk) == ['a\n"b", c', "日本"]
-    assert chunk.documents["id"].to_list() == ["1", "2"]
 
 
 def test_csv_is_read_with_the_separator_and_the_quotes_of_its_source(tmp_path: Path) -> None:
@@ -325,14 +284,6 @@ def test_csv_is_read_with_the_separator_and_the_quotes_of_its_source(tmp_path: P
     assert texts(plain) == ['a "b, c']
     assert plain.quarantine["error"].to_list() == ["row has 3 fields, the header has 2"]
     assert texts(read(write(tmp_path, "b.csv", "1\x01text\n2\x01a,b\n"), separator="\x01"))
-
-
-def test_csv_of_one_column_says_that_it_may_have_another_separator(tmp_path: Path) -> None:
-    quarantine = read(write(tmp_path, "a.csv", "id;text\n1;a\n")).quarantine
-
-    assert quarantine["error"].item().startswith("no column `text`; columns: id;text. As it seems,")
-    step = "Set `separator` to the character between its fields."
-    assert quarantine["next_step"].to_list() == [step]
 
 
 @pytest.mark.parametrize(
@@ -356,10 +307,6 @@ def test_csv_broken_rows_are_lost_one_by_one(tmp_path: Path) -> None:
         ("record 3", "not valid UTF-8: byte 0xff at character 0", b'{"text": "\\udcff", "x": "1"}'),
         ("record 5", "CSV is broken: unexpected end of data", b'"open,3\n'),
     ]
-
-
-def test_csv_field_may_be_larger_than_the_default_of_the_csv_module(tmp_path: Path) -> None:
-    assert texts(read(write(tmp_path, "a.csv", "text\n" + "x" * 500_000))) == ["x" * 500_000]
 
 
 def test_csv_bounds_do_not_depend_on_what_other_threads_read(tmp_path: Path) -> None:
@@ -386,22 +333,6 @@ def test_unclosed_quote_costs_its_line_only(
     assert chunk.documents["origin"].struct["row"].to_list() == [0, *range(2, 503)]
 
 
-def test_many_unclosed_quotes_are_read_in_linear_time(tmp_path: Path) -> None:
-    bad = ['"a" b', '"open', *numbers(3)] * 3000
-    chunk = read(write(tmp_path, "a.csv", "text\n" + "\n".join(bad)))
-
-    assert (chunk.documents.height, chunk.quarantine.height) == (9000, 6000)
-
-
-def test_csv_row_above_the_cap_is_named(tmp_path: Path) -> None:
-    data = 'text\n"aaaaaaaa\nbbbbbbbb\ncccc"\nd\n'
-    chunk = read(write(tmp_path, "a.csv", data), max_record_bytes=20)
-
-    assert chunk.quarantine["error"].to_list() == ["row is above max_record_bytes=20"]
-    assert chunk.quarantine["raw"].to_list() == [b'"aaaaaaaa\n']
-    assert texts(chunk) == ["bbbbbbbb", 'cccc"', "d"]
-
-
 def test_csv_columns_of_one_name_are_renamed_but_not_the_text(tmp_path: Path) -> None:
     row = read(write(tmp_path, "a.csv", "text,x,x,x_2,x\na,1,2,3,4\n"))
     refused = read(write(tmp_path, "b.csv", "text,text\na,b\n"))
@@ -413,13 +344,6 @@ def test_csv_columns_of_one_name_are_renamed_but_not_the_text(tmp_path: Path) ->
         "x_4": "4",
     }
     assert "2 columns are named `text`" in refused.quarantine["error"].item()
-
-
-def test_tsv_without_the_text_column_names_the_columns(tmp_path: Path) -> None:
-    chunk = read(write(tmp_path, "a.tsv", "id\tbody\n1\ta\n2\tb\n"))
-
-    assert "no column `text`; columns: id, body" in chunk.quarantine["error"].item()
-    assert texts(read(as_input(tmp_path / "a.tsv"), text_field="body")) == ["a", "b"]
 
 
 # Parquet
@@ -591,22 +515,6 @@ def test_damaged_parquet_page_is_one_row(tmp_path: Path) -> None:
 # Text
 
 
-def test_text_file_is_one_document_or_one_per_paragraph(tmp_path: Path) -> None:
-    file = write(tmp_path, "a.txt", "\ufeffone\ntwo\r\n\r\n\n  \nthree")
-
-    assert texts(read(file)) == ["one\ntwo\r\n\r\n\n  \nthree"]
-    assert texts(read(file, text_documents="blank_line")) == ["one\ntwo\r", "three"]
-
-
-def test_text_that_is_not_utf8_or_too_large_is_quarantined(tmp_path: Path) -> None:
-    file = write(tmp_path, "a.txt", b"good\n\nb\xffd\n\n" + b"long\n" * 50 + b"\nend")
-
-    chunk = read(file, text_documents="blank_line", max_record_bytes=100)
-
-    assert texts(chunk) == ["good", "end"]
-    assert chunk.quarantine["position"].to_list() == ["record 1", "record 2"]
-
-
 # WARC
 
 
@@ -634,26 +542,6 @@ def test_warc_pages_become_documents_and_other_records_are_left_out(tmp_path: Pa
     assert chunk.left_out == {"http_status": 1, "request_record": 1}
     assert chunk.documents["url"].to_list() == ["http://a.b/c"] * 2
     assert json.loads(chunk.documents["meta"][0])["url"] == "http://a.b/c"
-
-
-def test_warc_broken_header_costs_only_its_record(tmp_path: Path) -> None:
-    one, two, three = (warc("200 OK", page(text)) for text in ("one", "two", "three"))
-    data = one + two.replace(b"Content-Length:", b"Content-Size:") + three
-
-    chunk = read(write(tmp_path, "a.warc.gz", gzip.compress(data)))
-
-    assert (texts(chunk), len(chunk.quarantine)) == (["one", "three"], 1)
-    assert "no valid WARC header" in chunk.quarantine["error"].item()
-
-
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_warc_cut_in_a_record_gives_one_quarantine_row(tmp_path: Path, suffix: str) -> None:
-    data = warc("200 OK", page("one")) + warc("200 OK", page("two"))
-    cut = gzip.compress(data)[:-12] if suffix else data[:-20]
-
-    chunk = read(write(tmp_path, f"a.warc{suffix}", cut))
-
-    assert (texts(chunk), len(chunk.quarantine)) == (["one"], 1)
 
 
 def test_warc_record_above_the_cap_is_skipped(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Zip archives: members of any text format, and archives that are hostile or damaged."""
 
+import gzip
 import io
 import json
 import zipfile
@@ -89,77 +90,40 @@ def test_links_and_archives_are_left_out_by_reason(tmp_path: Path) -> None:
     assert chunk.left_out == {"link_member": 1, "nested_archive": 2}
 
 
-def test_a_bomb_in_a_zip_costs_its_member(tmp_path: Path) -> None:
-    data = packed({"a.txt": b"\0" * (100 << 20), "b.txt": b"b"})
-    assert len(data) < 200_000
+def edited(*edits: tuple[bytes, int, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Pack two members, with other bytes at places behind the first, or "last", of some marks."""
+    data = bytearray(packed({"a.txt": b"x" * 1000, "b.txt": b"b"}, method))
+    for mark, place, new in edits:
+        at = (data.rindex(mark) if place == 42 else data.index(mark)) + place
+        data[at : at + len(new)] = new
+    return bytes(data)
 
+
+HEADER, ENTRY = b"PK\3\4", b"PK\1\2"  # of a member, and of its entry in the directory
+TEN, FLAG = (10).to_bytes(4, "little"), b"\1"
+UNPACK, PASSWORD = "Unpack the file to read it anyway.", "Unpack the archive with its password"
+DAMAGED = [
+    (packed({"a.txt": b"\0" * (100 << 20), "b.txt": b"b"}), ["b"], "decompression bomb", UNPACK),
+    (edited((HEADER, 22, TEN), (ENTRY, 24, TEN)), ["b"], "Bad CRC-32", ""),
+    (edited((ENTRY, 42, bytes(4))), [], "members overlap", "Do not read the archive"),
+    (edited((HEADER, 6, FLAG), (ENTRY, 8, FLAG)), ["b"], "'a.txt' cannot be read: it is", PASSWORD),
+    (edited(method=zipfile.ZIP_LZMA), [], "compression method 14 is not supported", "Write the a"),
+    (edited((b"xxxx", 0, b"y"), method=zipfile.ZIP_STORED), ["b"], "Bad CRC-32", ""),
+    (edited()[:-10], [], "zip archive cannot be opened: ", "Get the file again, or write it again"),
+    (gzip.compress(edited()), [], "this is gzip", "Add .gz to the file's name"),
+]
+
+
+@pytest.mark.parametrize(("data", "kept", "error", "step"), DAMAGED)
+def test_damage_costs_a_member_or_the_archive(
+    tmp_path: Path, data: bytes, kept: list[str], error: str, step: str
+) -> None:
     chunk = read(write(tmp_path, "a.zip", data), max_record_bytes=1 << 30)
 
-    assert texts(chunk) == ["b"]
-    assert "decompression bomb" in chunk.quarantine["error"][0]
-    assert chunk.quarantine["next_step"][0] == "Unpack the file to read it anyway."
-
-
-def test_a_member_that_lies_about_its_size_is_not_unpacked_further(tmp_path: Path) -> None:
-    data = bytearray(packed({"a.txt": b"x" * 1000, "b.txt": b"b"}))
-    for mark, place in ((b"PK\3\4", 22), (b"PK\1\2", 24)):
-        at = data.index(mark) + place
-        data[at : at + 4] = (10).to_bytes(4, "little")
-
-    chunk = read(write(tmp_path, "a.zip", bytes(data)))
-
-    assert texts(chunk) == ["b"]
-    assert "Bad CRC-32" in chunk.quarantine["error"][0]
-
-
-def test_members_that_overlap_are_a_bomb(tmp_path: Path) -> None:
-    data = bytearray(packed({"a.txt": b"x" * 1000, "b.txt": b"y" * 1000}))
-    second = data.rindex(b"PK\1\2")
-    data[second + 42 : second + 46] = bytes(4)  # its place: that of the first
-
-    chunk = read(write(tmp_path, "a.zip", bytes(data)))
-
-    assert texts(chunk) == []
-    assert "members overlap" in chunk.quarantine["error"][0]
-    assert chunk.faults == {} and len(chunk.quarantine) == 1
-
-
-def test_an_encrypted_member_goes_to_quarantine(tmp_path: Path) -> None:
-    data = bytearray(packed({"a.txt": b"secret", "b.txt": b"b"}))
-    for mark, place in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
-        data[data.index(mark) + place] |= 1
-
-    chunk = read(write(tmp_path, "a.zip", bytes(data)))
-
-    assert texts(chunk) == ["b"]
-    assert chunk.quarantine["error"][0] == ("zip member 'a.txt' cannot be read: it is encrypted")
-    assert "password" in chunk.quarantine["next_step"][0]
-
-
-def test_a_member_of_another_method_goes_to_quarantine(tmp_path: Path) -> None:
-    data = packed({"a.txt": b"a" * 100}, zipfile.ZIP_LZMA)
-
-    chunk = read(write(tmp_path, "a.zip", data))
-
-    assert "compression method 14 is not supported" in chunk.quarantine["error"][0]
-
-
-def test_a_flipped_bit_costs_its_member(tmp_path: Path) -> None:
-    data = bytearray(packed({"a.txt": b"a" * 10, "b.txt": b"b"}, zipfile.ZIP_STORED))
-    data[data.index(b"aaaa")] ^= 1
-
-    chunk = read(write(tmp_path, "a.zip", bytes(data)))
-
-    assert texts(chunk) == ["b"]
-    assert "Bad CRC-32" in chunk.quarantine["error"][0]
-
-
-def test_a_cut_zip_is_one_error(tmp_path: Path) -> None:
-    chunk = read(write(tmp_path, "a.zip", packed({"a.txt": b"a", "b.txt": b"b"})[:-10]))
-
-    assert texts(chunk) == []
-    assert chunk.quarantine["error"][0].startswith("zip archive cannot be opened: ")
-    assert chunk.quarantine["next_step"][0] == "Get the file again, or write it again."
+    assert texts(chunk) == kept
+    assert error in chunk.quarantine["error"][0]
+    assert chunk.quarantine["next_step"][0].startswith(step)
+    assert chunk.rows_in == len(kept) + len(chunk.quarantine)
 
 
 def test_a_compressed_zip_says_what_to_do(tmp_path: Path) -> None:

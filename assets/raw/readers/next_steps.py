@@ -11,10 +11,10 @@ SAID = re.compile(r"\bthis (?:window )?is [^:]+: (.+)", re.DOTALL)  # an error t
 ARCHIVE = "Write the archive again, with names that are relative and without `..`."
 CHARSET = "Convert the page to UTF-8, and let it say so."
 STEPS = (  # the first part of an error that is found decides
+    ("members overlap", "Do not read the archive: no ordinary program writes such a one."),
     ("decompression bomb", "Unpack the file to read it anyway."),
     ("it is encrypted", "Unpack the archive with its password, and name the folder in `where`."),
     ("compression method", "Write the archive again with deflate, or unpack it."),
-    ("members overlap", "Do not read the archive: no ordinary program writes such a one."),
     (" leads out of its archive", ARCHIVE),
     (" has an absolute name", ARCHIVE),
     ("its sample has a ", "Give each sample one text, one .json and one .cls."),
