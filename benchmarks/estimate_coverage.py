@@ -21,7 +21,7 @@ from statistics import median
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from pipeline_defs.forecast.estimate_error import Compared, compare_with_build
+from pipeline_defs.commands.build.estimate import Compared, compare_with_build
 from pipeline_defs.forecast.estimation import estimate_corpus as estimate
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus

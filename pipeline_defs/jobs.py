@@ -2,17 +2,32 @@
 
 A job cannot have assets of two partitions definitions, hence two. Their tags name the whole range
 of partitions, so that `dagster job execute` without config or tags runs every source, every phase.
+
+Dagster's run status sensors see only runs that were launched from a code location, not those of
+`dagster job execute` and `corpus build`. The sensors here read the records of all runs: they mix
+after a build, find lost runs, and tell of failed ones.
 """
+
+import time
+from datetime import UTC, datetime
 
 import dagster as dg
 
 from assets.mixed.mixed_records import MIXED
 from assets.stages import used_stages
 from pipeline_defs.executor import executor_for
+from pipeline_defs.lost_runs import FAILED, mark_lost_runs, tell_of
 from pipeline_defs.partitions import run_tags
-from pipeline_defs.watch_runs import BUILD, MIX, mix_sensor, run_watcher
 from resources.corpus import Corpus
+from resources.runs.run_tags import STORE
 from resources.settings.pipeline import SettingsError
+from resources.source_faults import has_failed_sources_only
+
+BUILD, MIX = "build_corpus", "mix_corpus"
+NEWEST = 20  # runs to look at: the newest that ended need not be the newest that began
+# `corpus build` starts its own mix within seconds; a second would find nothing to do, in 5 s.
+GRACE_SECONDS = 20.0
+OVERLAP_SECONDS = 60.0  # clocks of run records and of the sensor may differ
 
 
 def automation(corpus: Corpus) -> dg.Definitions:
@@ -55,3 +70,65 @@ def nightly_schedule(corpus: Corpus) -> dg.ScheduleDefinition:
             f"{corpus.config}: schedule: cron {wanted.cron!r}, timezone {wanted.timezone!r}: "
             f"{error}"
         ) from error
+
+
+def mix_sensor(corpus: Corpus) -> dg.SensorDefinition:
+    """Return the sensor that mixes after every build, however it was started."""
+
+    @dg.sensor(name="mix_after_build", job_name=MIX, default_status=dg.DefaultSensorStatus.RUNNING)
+    def mix_after_build(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        """Mix as soon as the corpus has been built, unless it was mixed since."""
+        build = newest_build(context.instance, corpus)
+        if build is None or build.end_time is None:
+            return dg.SkipReason("nothing was built yet")
+        if time.time() - build.end_time < GRACE_SECONDS:
+            return dg.SkipReason(f"waiting {GRACE_SECONDS:.0f} s for a mix by `corpus build`")
+        if is_mixed_since(context.instance, corpus, build.end_time):
+            return dg.SkipReason("mixed since the last build")
+        return dg.RunRequest(run_key=build.dagster_run.run_id)
+
+    return mix_after_build
+
+
+def newest_build(instance: dg.DagsterInstance, corpus: Corpus) -> dg.RunRecord | None:
+    """Return the build of this store that ended last, None if there was none."""
+    wanted = dg.RunsFilter(
+        job_name=BUILD,
+        tags={STORE: str(corpus.store.root)},
+        statuses=[dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE],
+    )
+    ended = [each for each in instance.get_run_records(wanted, NEWEST) if is_built(each)]
+    return max(ended, key=lambda each: each.end_time or 0.0, default=None)
+
+
+def is_built(record: dg.RunRecord) -> bool:
+    """Return whether mixing follows a run: it built the corpus, if need be without some sources."""
+    run = record.dagster_run
+    return run.status is dg.DagsterRunStatus.SUCCESS or has_failed_sources_only(run)
+
+
+def is_mixed_since(instance: dg.DagsterInstance, corpus: Corpus, moment: float) -> bool:
+    """Return whether a mix of all phases began after a moment."""
+    tags = run_tags(corpus, corpus.settings.phase_names())
+    begun = instance.get_run_records(dg.RunsFilter(job_name=MIX, tags=tags), NEWEST)
+    return any(each.create_timestamp.timestamp() >= moment for each in begun)
+
+
+def run_watcher(corpus: Corpus) -> dg.SensorDefinition:
+    """Return the sensor that marks lost runs, and tells of runs that failed unseen."""
+
+    @dg.sensor(name="watch_runs", default_status=dg.DefaultSensorStatus.RUNNING)
+    def watch_runs(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        """Mark runs whose process is gone as failed; call the hook for runs that never started."""
+        now = time.time()
+        lines = mark_lost_runs(context.instance, corpus)
+        since = datetime.fromtimestamp(float(context.cursor or now) - OVERLAP_SECONDS, UTC)
+        wanted = dg.RunsFilter(
+            tags={STORE: str(corpus.store.root)}, statuses=list(FAILED), updated_after=since
+        )
+        for run in context.instance.get_runs(wanted):
+            tell_of(context.instance, corpus, run)
+        reason = dg.SkipReason("\n".join(lines) or "no run was lost")
+        return dg.SensorResult(skip_reason=reason, cursor=str(now))
+
+    return watch_runs

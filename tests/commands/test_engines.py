@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 from builders import Build, open_corpus, write_corpus, write_jsonl
 
-from pipeline_defs.commands.build.engines import choice_of, ray_bytes
-from pipeline_defs.commands.main import main
-from pipeline_defs.forecast import engine_trial
-from pipeline_defs.forecast.engine_trial import (
+from pipeline_defs.commands.build import engines
+from pipeline_defs.commands.build.engines import (
     StageTrial,
     Timed,
     Trial,
+    choice_of,
     process_bytes,
     published_texts,
+    ray_bytes,
     trial_of,
 )
+from pipeline_defs.commands.main import main
 from resources.auto_choice import choice_file, read_measured
 
 TEXT = "The river rose twice that year, and the people of the lower town left their houses. "
@@ -87,8 +88,8 @@ def test_a_real_trial_is_printed_and_kept(
     corpus = open_corpus(write_corpus(tmp_path))
     monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
     monkeypatch.setenv("TOKENMILL_STORE", str(corpus.store.root))
-    monkeypatch.setattr(engine_trial, "WORKER_BYTES", 50_000)
-    monkeypatch.setattr(engine_trial, "ROUNDS", 1)
+    monkeypatch.setattr(engines, "WORKER_BYTES", 50_000)
+    monkeypatch.setattr(engines, "ROUNDS", 1)
 
     assert main(["engines", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

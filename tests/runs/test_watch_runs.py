@@ -12,7 +12,8 @@ import pytest
 from builders import open_corpus, write_corpus
 from command_line import KEEPS, told
 
-from pipeline_defs import watch_runs
+from pipeline_defs import jobs
+from pipeline_defs.jobs import BUILD, MIX, mix_sensor, run_watcher
 from pipeline_defs.lost_runs import (
     LONGEST_LINE,
     mark_lost_runs,
@@ -21,7 +22,6 @@ from pipeline_defs.lost_runs import (
     tell_of,
 )
 from pipeline_defs.partitions import run_tags
-from pipeline_defs.watch_runs import BUILD, MIX, mix_sensor, run_watcher
 from resources.runs.run_notes import (
     OpenNote,
     new_note,
@@ -47,7 +47,7 @@ def corpus(tmp_path: Path) -> Any:
 
 @pytest.fixture(autouse=True)
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_runs, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "GRACE_SECONDS", 0.0)
 
 
 def run_job(
@@ -119,7 +119,7 @@ def test_materialized_assets_are_not_mixed(instance: dg.DagsterInstance, corpus:
 def test_a_build_has_just_ended_and_may_be_mixed_by_its_command(
     instance: dg.DagsterInstance, corpus: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch_runs, "GRACE_SECONDS", 3600.0)
+    monkeypatch.setattr(jobs, "GRACE_SECONDS", 3600.0)
     build_once(instance, corpus)
     assert asked(instance, corpus) is None
 
@@ -148,7 +148,7 @@ def test_runs_that_failed_before_the_first_look_are_not_told(
     instance: dg.DagsterInstance, corpus: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build_once(instance, corpus, fails=True)
-    monkeypatch.setattr(watch_runs, "OVERLAP_SECONDS", -1.0)
+    monkeypatch.setattr(jobs, "OVERLAP_SECONDS", -1.0)
     watch(instance, corpus)
     assert told(corpus.config) == []
 
