@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from assets.deduped.kernels.document_rows import first_equal
 from assets.deduped.kernels.word_runs import extend_runs
-from assets.deduped.repeats.substring_runs import (
+from assets.deduped.repeats.substrings import (
     candidate_runs,
     distinct_runs,
     fingerprints,

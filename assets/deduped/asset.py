@@ -24,10 +24,9 @@ from assets.deduped.deduped_records import (
 )
 from assets.deduped.document_files import FILTERED_DOCUMENTS, KEPT, KEPT_COLUMNS
 from assets.deduped.index.ledger import PartKey
-from assets.deduped.removal_files import Removals, removals_by_part
 from assets.deduped.repeats.repeated_lines import LIST_SCHEMA, configs_of
 from assets.deduped.repeats.substrings import finding
-from assets.deduped.signed_files import clustered_documents
+from assets.deduped.signed_files import Removals, clustered_documents, removals_by_part
 from assets.report.drift import judge_drift, state_drifts
 from resources.corpus import Corpus
 from resources.made_under import check_made_under

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from assets.deduped.deduped_records import DUPLICATES, REPEATED, RepeatedNumbers, RepeatedProvenance
 from assets.deduped.index.band_index import ENTRY_BYTES, prefix_bits_for
-from assets.deduped.removal_files import Removals, remaining, removals_by_part
 from assets.deduped.repeats.repeated_lines import (
     LIST_SCHEMA,
     Unit,
@@ -36,7 +35,7 @@ from assets.deduped.repeats.repeated_lines import (
     units_of,
 )
 from assets.deduped.repeats.table_files import tables_with_prefix
-from assets.deduped.signed_files import clustered_documents
+from assets.deduped.signed_files import Removals, clustered_documents, remaining, removals_by_part
 from assets.text.table_rows import count_bytes, numbers_between
 from resources.corpus import Corpus
 from resources.materialize.excerpts import DocumentText

@@ -3,7 +3,7 @@
 Five passes, the second and fourth over the hashes with one prefix, the others over one part: find
 the picks of each part, those that occur twice, the runs behind them, those that occur elsewhere,
 and the spans. Parts of the first four are removed when the manifest is committed.
-`repeats/substring_runs.py` explains why this finds all repeats and nothing else.
+`repeats/substrings.py` explains why this finds all repeats and nothing else.
 """
 
 from __future__ import annotations
@@ -25,25 +25,28 @@ from assets.deduped.deduped_records import (
     cluster_parts,
 )
 from assets.deduped.index.band_index import prefix_bits_for
-from assets.deduped.removal_files import Removals, remaining, removals_by_part
-from assets.deduped.repeats.substring_runs import (
+from assets.deduped.repeats.substrings import (
+    NUM_LONGEST,
+    LongestSpan,
     candidate_runs,
     distinct_runs,
+    finding,
     fingerprints,
     located_spans,
+    longest_spans,
     numbered,
     repeated_words,
     shared_picks,
     shared_runs,
 )
-from assets.deduped.repeats.substrings import (
-    NUM_LONGEST,
-    LongestSpan,
-    finding,
-    longest_spans,
-)
 from assets.deduped.repeats.table_files import rows_of_part, tables_with_prefix
-from assets.deduped.signed_files import clustered_documents, signed_sources
+from assets.deduped.signed_files import (
+    Removals,
+    clustered_documents,
+    remaining,
+    removals_by_part,
+    signed_sources,
+)
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus
 from resources.materialize.excerpts import DocumentText, as_excerpt

@@ -31,15 +31,6 @@ from assets.tokenized.encode_documents import (
 )
 from assets.tokenized.encoders import Encoders, load_encoders
 from assets.tokenized.fill_in_the_middle import FillForm, count_modes
-from assets.tokenized.report import (
-    SHOWN_FAILURES,
-    fertility_by_source,
-    language_counts,
-    report_markdown,
-    round_trip_markdown,
-    totals,
-    vocabulary_numbers,
-)
 from assets.tokenized.round_trip import RoundTrip, round_trip
 from assets.tokenized.token_spellings import token_kinds
 from assets.tokenized.tokenized_records import (
@@ -53,7 +44,17 @@ from assets.tokenized.tokenized_records import (
     token_bytes,
 )
 from assets.tokenized.tokenizer import TokenizerError, fill_ids
-from assets.tokenized.tokenizer_fit import text_fits, warn_of_fit
+from assets.tokenized.tokenizer_fit import (
+    SHOWN_FAILURES,
+    fertility_by_source,
+    language_counts,
+    report_markdown,
+    round_trip_markdown,
+    text_fits,
+    totals,
+    vocabulary_numbers,
+    warn_of_fit,
+)
 from resources.corpus import Corpus
 from resources.profiles import Profile
 from resources.reused_array import reused_array

@@ -25,7 +25,6 @@ from assets.tokenized.kept_tokenizer import (
     refusal,
     training_changes,
 )
-from assets.tokenized.report import language_counts
 from assets.tokenized.sample_files import (
     Drawn,
     SampledSource,
@@ -51,7 +50,7 @@ from assets.tokenized.tokenizer import (
     token_facts,
     train_bpe,
 )
-from assets.tokenized.tokenizer_fit import sum_by_language, sum_fits, text_fits
+from assets.tokenized.tokenizer_fit import language_counts, sum_by_language, sum_fits, text_fits
 from assets.tokenized.trial import encode_once, faults_of, refuse_shared_ids, without_dropout
 from resources.corpus import Corpus
 from resources.engine.fresh_process import call_in_fresh_process

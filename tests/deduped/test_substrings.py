@@ -11,20 +11,18 @@ from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
 from assets.deduped.deduped_records import SubstringsNumbers
-from assets.deduped.repeats.substring_runs import (
+from assets.deduped.repeats.substrings import (
     candidate_runs,
+    cut_spans,
+    cut_text,
     distinct_runs,
     fingerprints,
     located_spans,
+    longest_spans,
     numbered,
     repeated_words,
     shared_picks,
     shared_runs,
-)
-from assets.deduped.repeats.substrings import (
-    cut_spans,
-    cut_text,
-    longest_spans,
 )
 from assets.deduped.substrings_asset import substrings_markdown
 from resources.settings.repeats import SubstringsConfig

@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.tokenized.report import (
+from assets.tokenized.tokenized_records import LanguageCounts, TokenizedNumbers
+from assets.tokenized.tokenizer_fit import (
     fertility,
     fertility_by_source,
     language_counts,
@@ -15,7 +16,6 @@ from assets.tokenized.report import (
     totals,
     vocabulary_numbers,
 )
-from assets.tokenized.tokenized_records import LanguageCounts, TokenizedNumbers
 from resources.store.records import as_json_object
 
 COUNTS = LanguageCounts(
