@@ -18,6 +18,7 @@ import tempfile
 import time
 import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -227,8 +228,10 @@ def ascii_url(url: str) -> str:
 def _fetch(
     url: str, identity: str, target: Path, max_bytes: int, *, needs_copy: bool
 ) -> _Validators:
-    sidecar = target.with_suffix(".json")
-    known = _read_validators(sidecar, identity)
+    sidecar, known = target.with_suffix(".json"), None
+    with suppress(OSError, msgspec.DecodeError):
+        found = msgspec.json.decode(sidecar.read_bytes(), type=_Validators)
+        known = found if found.url == identity else None
     if known and needs_copy and not known.has_ranges and not has_content(target, known.content):
         known = None
     try:
@@ -246,12 +249,17 @@ def _ask(
     url: str, identity: str, target: Path, known: _Validators | None, max_bytes: int
 ) -> _Validators:
     """Ask for the first byte of a file: the answer tells its size, or is the whole file."""
+    headers = dict(HEADERS)
+    if known and known.etag:
+        headers["If-None-Match"] = known.etag
+    if known and known.last_modified:
+        headers["If-Modified-Since"] = known.last_modified
     try:
-        answer = open_url(url, {**_request_headers(known), "Range": "bytes=0-0"}, read_seconds())
+        answer = open_url(url, {**headers, "Range": "bytes=0-0"}, read_seconds())
     except StatusError as error:
         if error.status != UNSATISFIABLE:  # an empty file has no first byte
             raise
-        answer = open_url(url, _request_headers(known), read_seconds())
+        answer = open_url(url, headers, read_seconds())
     with answer:
         if answer.status == PARTIAL and (content := version_of_answer(answer)):
             if content.bytes > max_bytes:
@@ -259,14 +267,17 @@ def _ask(
             return _Validators(identity, content, *_validators(answer), has_ranges=True)
         if answer.status != PARTIAL:
             return _copied(answer, identity, target, known, max_bytes)
-    with open_url(url, _request_headers(known), read_seconds()) as answer:
+    with open_url(url, headers, read_seconds()) as answer:
         return _copied(answer, identity, target, known, max_bytes)
 
 
 def _copied(
     answer: Answer, identity: str, target: Path, known: _Validators | None, max_bytes: int
 ) -> _Validators:
-    check_whole(answer, identity)
+    if answer.status != OK:
+        raise CorpusError(f"{status_text(answer.status)}, which is not the whole file")
+    if (encoding := encoding_of(answer)) not in STORED_ENCODINGS:
+        raise CorpusError(f"the server sent it encoded as {encoding[:20]!r}, which was not asked")
     if known and known.confirmed_by(answer):
         return known
     validators = _validators(answer)
@@ -293,34 +304,9 @@ def version_of_answer(answer: Answer) -> FileDigest | None:
     return FileDigest(int(size), fingerprint_of("url", int(size), version))
 
 
-def _read_validators(sidecar: Path, identity: str) -> _Validators | None:
-    try:
-        known = msgspec.json.decode(sidecar.read_bytes(), type=_Validators)
-    except (OSError, msgspec.DecodeError):
-        return None
-    return known if known.url == identity else None
-
-
-def check_whole(answer: Answer, identity: str) -> None:
-    """Raise CorpusError for an answer that is not the file as it is stored on the server."""
-    if answer.status != OK:
-        raise CorpusError(f"{status_text(answer.status)}, which is not the whole file")
-    if (encoding := encoding_of(answer)) not in STORED_ENCODINGS:
-        raise CorpusError(f"the server sent it encoded as {encoding[:20]!r}, which was not asked")
-
-
 def encoding_of(answer: Answer) -> str:
     """Return how the body of an answer is encoded; "identity" if it is not."""
     return answer.headers.get("Content-Encoding", "identity").strip().lower()
-
-
-def _request_headers(known: _Validators | None) -> dict[str, str]:
-    headers = dict(HEADERS)
-    if known and known.etag:
-        headers["If-None-Match"] = known.etag
-    if known and known.last_modified:
-        headers["If-Modified-Since"] = known.last_modified
-    return headers
 
 
 def _write(target: Path, blocks: Iterator[bytes]) -> FileDigest:

@@ -73,11 +73,8 @@ def digest_files(places: Sequence[str]) -> list[FileDigest]:
     if len(calls) == 1:  # perhaps large ones
         calls = [[place] for place in places]
     with ThreadPoolExecutor(THREADS) as pool:
-        return [digest for done in pool.map(_digest_all, calls) for digest in done]
-
-
-def _digest_all(places: Sequence[str]) -> list[FileDigest]:
-    return [digest_file(place) for place in places]
+        found = pool.map(lambda call: [digest_file(place) for place in call], calls)
+        return [digest for done in found for digest in done]
 
 
 def check_unchanged(file: InputFile, spans: Sequence[tuple[int, int]]) -> None:

@@ -75,7 +75,7 @@ def split_paths(paths: Iterable[str], readme: bytes, wanted: Split) -> list[str]
         }
     else:
         splits = {
-            name: [path for path in data if _is_matched(path, patterns)]
+            name: [path for path in data if any(match(p, path.split("/")) for p in patterns)]
             for name, patterns in _patterns(config).items()
         }
     return _of_split(splits, config, wanted.split)
@@ -110,22 +110,18 @@ def by_convention(paths: Sequence[str]) -> dict[str, list[str]]:
     for path in paths:
         if shard := SHARD.fullmatch(path):
             shards.setdefault(shard["split"], []).append(path)
-    return shards or _by_keyword(paths, "folder") or _by_keyword(paths, "file") or {TRAIN: [*paths]}
+    folders, file = slice(None, -1), slice(-1, None)
+    return shards or _by_keyword(paths, folders) or _by_keyword(paths, file) or {TRAIN: [*paths]}
 
 
-def _by_keyword(paths: Sequence[str], part: str) -> dict[str, list[str]]:
+def _by_keyword(paths: Sequence[str], of_path: slice) -> dict[str, list[str]]:
     found = {}
     for split, keywords in KEYWORDS.items():
         pattern = re.compile(rf"(?:.*{BESIDE})?(?:{'|'.join(keywords)})(?:{BESIDE}.*)?")
-        of_split = [path for path in paths if any(map(pattern.fullmatch, _names(path, part)))]
+        of_split = [path for path in paths if any(map(pattern.fullmatch, path.split("/")[of_path]))]
         if of_split:
             found[split] = of_split
     return found
-
-
-def _names(path: str, part: str) -> list[str]:
-    *folders, name = path.split("/")
-    return folders if part == "folder" else [name]
 
 
 def _chosen(configs: Sequence[_Config], wanted: str | None) -> _Config:
@@ -151,7 +147,8 @@ def _of_split(splits: Mapping[str, list[str]], config: _Config, wanted: str | No
     return splits[name]
 
 
-def _patterns(config: _Config) -> dict[str, list[str]]:
+def _patterns(config: _Config) -> dict[str, list[list[str]]]:
+    """Return the segments of the globs of each split."""
     files = [config.data_files] if isinstance(config.data_files, str) else config.data_files or []
     splits: dict[str, list[str]] = {}
     for each in files:
@@ -165,7 +162,8 @@ def _patterns(config: _Config) -> dict[str, list[str]]:
         )
     folder = _folder(config)
     return {
-        name: [folder + path.removeprefix("./") for path in paths] for name, paths in splits.items()
+        name: [(folder + path.removeprefix("./")).strip("/").split("/") for path in paths]
+        for name, paths in splits.items()
     }
 
 
@@ -173,8 +171,3 @@ def _folder(config: _Config) -> str:
     """Return the folder of a configuration's files with its last slash; "" for the repository."""
     folder = posixpath.normpath(config.data_dir or ".").strip("/")
     return "" if folder == "." else f"{folder}/"
-
-
-def _is_matched(path: str, patterns: Sequence[str]) -> bool:
-    parts = path.split("/")
-    return any(match(pattern.strip("/").split("/"), parts) for pattern in patterns)

@@ -91,7 +91,12 @@ def fetch_of(file: InputFile) -> Fetch:
     if not file.requests_per_second:
         return fetch
     host = endpoint() if is_hub_url(file.place) else file.place
-    return paced(fetch, host, file.requests_per_second)
+
+    def fetch_in_turn(start: int, stop: int) -> bytes:
+        time.sleep(seconds_to_turn(host, file.requests_per_second))
+        return fetch(start, stop)
+
+    return fetch_in_turn
 
 
 def fetch_at_once(file: InputFile) -> Fetch:
@@ -115,16 +120,6 @@ def fetch_at_once(file: InputFile) -> Fetch:
             return fetch_of_hadoop_file(file)
         case scheme:
             raise CorpusError(f"{file.name}: {scheme}:// is not read by ranges. Copy the file.")
-
-
-def paced(fetch: Fetch, url: str, per_second: float) -> Fetch:
-    """Return a `Fetch` that sends at most so many requests a second to the host of a URL."""
-
-    def fetch_in_turn(start: int, stop: int) -> bytes:
-        time.sleep(seconds_to_turn(url, per_second))
-        return fetch(start, stop)
-
-    return fetch_in_turn
 
 
 def seconds_to_turn(url: str, per_second: float) -> float:

@@ -244,14 +244,12 @@ def _byte_table(encoding: str) -> str:
     """Return the character of each byte; U+FFFE has no meaning, and becomes U+FFFD."""
     codec = "ascii" if encoding == "x-user-defined" else CODECS.get(encoding, encoding)
     fixes = BYTE_FIXES.get(encoding, {})
-    return "".join(fixes.get(byte) or _character(byte, codec) for byte in range(0x100))
-
-
-def _character(byte: int, codec: str) -> str:
-    try:
-        return bytes([byte]).decode(codec)
-    except UnicodeDecodeError:
-        return chr(byte) if byte < 0xA0 else "\ufffe"  # a control, in every encoding
+    # Bytes that a codec does not know are controls below 0xA0, in every encoding.
+    decoded = (bytes([byte]).decode(codec, "ignore") for byte in range(0x100))
+    return "".join(
+        fixes.get(byte) or text or (chr(byte) if byte < 0xA0 else "\ufffe")
+        for byte, text in enumerate(decoded)
+    )
 
 
 def _malformed(error: UnicodeError) -> tuple[str, int]:

@@ -52,6 +52,7 @@ FIELDS = {
     "warc_date": "warc-date",
     "warc_record_id": "warc-record-id",
 }
+# what a page's headers say on its use, which the rule `opt_out` reads
 USAGE_HEADERS = {"content-usage": "content_usage", "content-signal": "content_signal"}
 
 
@@ -233,7 +234,9 @@ def _read_page(row: int, record: _Record, source: SourceConfig) -> InputRecord:
             error = f"page unpacks to more than max_record_bytes={source.max_record_bytes:,}"
             return InputRecord(row, None, record.data, error)
         text = page_text(body, page.charset)
-        fields = _document_fields(record.fields) | _usage_fields(page.message)
+        headers = {field: page.message.fields.get(name) for name, field in USAGE_HEADERS.items()}
+        usage = {field: ", ".join(values) for field, values in headers.items() if values}
+        fields = _document_fields(record.fields) | usage
         return InputRecord(row, {source.text_field: text, **fields})
     except ValueError as error:
         return InputRecord(row, None, record.data, f"WARC record cannot be read: {error}")
@@ -266,12 +269,6 @@ def _html_page(record: _Record, source: SourceConfig) -> _Page | str:
     if "/" not in name or name in UNKNOWN_TYPES:
         is_page = bool(HTML_START.match(plain_body(message, source.max_record_bytes + 1)))
     return _Page(message, charset) if is_page else OTHER_CONTENT_TYPE
-
-
-def _usage_fields(message: Message) -> dict[str, object]:
-    """Return what a page's headers say on its use, which the rule `opt_out` reads."""
-    headers = {field: message.fields.get(name) for name, field in USAGE_HEADERS.items()}
-    return {field: ", ".join(values) for field, values in headers.items() if values}
 
 
 def _document_fields(fields: Mapping[str, list[str]]) -> dict[str, object]:

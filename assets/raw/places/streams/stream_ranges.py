@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import msgspec
 import polars as pl
@@ -253,19 +252,7 @@ def log_of(part: StreamPart, source: Source) -> Log:
     raise LostEntriesError(f"{part.name} is not in `where` of source {source.name!r}")
 
 
-class StreamEntry(Protocol):
-    """An entry of a stream: its position, None if there is none for it, and its fields."""
-
-    @property
-    def row(self) -> int | None:
-        """Position of the entry."""
-
-    @property
-    def fields(self) -> Mapping[bytes, bytes]:
-        """Fields as the server has them."""
-
-
-def entry_record(entry: StreamEntry, source: SourceConfig) -> InputRecord:
+def entry_record(entry: Entry, source: SourceConfig) -> InputRecord:
     """Return the record of an entry: the JSON in one of its fields, or else all of them."""
     fields = {text(name): text(value) for name, value in entry.fields.items()}
     if entry.row is None:
