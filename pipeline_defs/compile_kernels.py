@@ -25,6 +25,7 @@ from typing import Any
 from assets.stages import STAGES
 from pipeline_defs.load_corpus import load_corpus
 from resources.engine.fork_server import end_with_parent
+from resources.kernel_cache import kernel_modules
 from resources.stage import Stage
 
 SHARED_KERNELS = "assets.text.kernels"
@@ -139,8 +140,6 @@ def warm_ups(stages: tuple[str, ...]) -> list[Callable[[], object]]:
     The stages' own come first, as they take longest; then a kernel that is written with the types
     of its arguments is compiled when its module is imported, as each run does.
     """
-    from resources.kernel_cache import kernel_modules  # numba: a run with nothing new has none
-
     corpus = load_corpus()
     wanted = [stage for stage in reversed(STAGES) if stage.name in stages]
     calls = [call for stage in wanted if stage.warm_up for call in stage.warm_up(corpus)]

@@ -8,14 +8,13 @@ from typing import Any
 
 import dagster as dg
 
+import pipeline_defs.sqlite_records  # noqa: F401 - it sets up every connection to SQLite
 from assets.stages import used_stages
 from pipeline_defs.executor import executor_for
 from pipeline_defs.jobs import automation
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.observed_inputs import input_files
 from pipeline_defs.partitions import partitions_of
-from pipeline_defs.record_connections import keep_connections_open
-from pipeline_defs.shown_output import show_output_by_threads
 from pipeline_defs.started_cluster import resources_on
 from resources.corpus import Corpus
 from resources.materialize.materialization import stage_asset
@@ -34,7 +33,5 @@ def build_defs(corpus: Corpus, ray_cluster: Any = None) -> dg.Definitions:
     return dg.Definitions.merge(assets, input_files(corpus), automation(corpus))
 
 
-keep_connections_open()
-show_output_by_threads()
 defs = build_defs(load_corpus())
-gc.freeze()  # what is imported lasts: as `lasting_imports` says, for processes of Dagster's
+gc.freeze()  # what is imported lasts: the garbage collector need not look at it again

@@ -1,22 +1,20 @@
 """The executor of every run, by a job, the command line or a click in the web UI.
 
-It is Dagster's own, in the run's process or with a process per step as `engine.steps` says, inside
-what a run needs from its start to its end. A run with little or nothing to compute takes its steps
-in its own process: eleven processes and their server take 3 s of CPU.
+It is Dagster's own, with a process per step or in the run's process as `engine.steps` says, inside
+what a run needs from its start to its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
 from threading import Event
 from typing import Any
 
 import dagster as dg
-from dagster._core.executor.in_process import InProcessExecutor
 
+from assets.stages import BY_NAME
+from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.interruption import ended_by_signals
-from pipeline_defs.pending_work import is_first_run, needs_processes
 from pipeline_defs.run_guard import guarded
 from pipeline_defs.warm_server import PRELOAD, warm_server
 from resources.corpus import Corpus
@@ -48,6 +46,7 @@ class CorpusExecutor(dg.Executor):
     def __init__(self, executor: dg.Executor, corpus: Corpus) -> None:
         self.executor = executor
         self.corpus = corpus
+        self.is_in_process = corpus.settings.engine.steps == "in_process"
 
     @property
     def retries(self) -> Any:
@@ -64,31 +63,21 @@ class CorpusExecutor(dg.Executor):
         stages = execution_plan.step_keys_to_execute
         tidy = self.corpus.store.remove_temporaries
         with (
-            self.early_server(stages),
+            warm_server(stages, as_fork=can_be_forked()),
             ended_by_signals(plan_context.instance, plan_context.run_id, tidy) as is_interrupted,
             final_errors_explained(self.corpus.store.root),
         ):
             events = self.events(plan_context, execution_plan, is_interrupted)
             yield from guarded(self.corpus, plan_context, stages, events)
 
-    def early_server(self, stages: Sequence[str]) -> AbstractContextManager[None]:
-        """Hold a fork server from before the run's first lock and thread, if this can be one."""
-        if self.corpus.settings.engine.steps == "in_process" or not can_be_forked():
-            return nullcontext()
-        on_demand = not is_first_run(self.corpus, stages)
-        return warm_server(stages, as_fork=True, on_demand=on_demand)
-
     def events(
         self, plan_context: Any, execution_plan: Any, is_interrupted: Event
     ) -> Iterator[dg.DagsterEvent]:
         """Yield the events of a run's steps."""
-        stages = execution_plan.step_keys_to_execute
-        if needs_processes(self.corpus, stages):
-            with warm_server(stages):
-                yield from self.executor.execute(plan_context, execution_plan)
-            return
-        here = InProcessExecutor(self.executor.retries)
-        for event in here.execute(plan_context, execution_plan):
+        stages = [BY_NAME[name] for name in execution_plan.step_keys_to_execute if name in BY_NAME]
+        with dg.raise_execution_interrupts():
+            compile_kernels(stages)
+        for event in self.executor.execute(plan_context, execution_plan):
             yield event
-            if is_interrupted.is_set():  # no failure, and not retried
+            if self.is_in_process and is_interrupted.is_set():  # no failure, and not retried
                 raise dg.DagsterExecutionInterruptedError

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import dagster as dg
-from dagster._utils.interrupts import check_captured_interrupt
 
 CHILD_SECONDS = 1.5  # a step needs some 0.1 s to report that it was stopped
 RUN_SECONDS = 4.0  # of the 5 that a user waits at most; the hook of a run takes 2 at most
@@ -94,6 +93,16 @@ def shown_and_passed_over() -> Iterator[None]:
 END_OF_WATCH = 0
 
 
+def pass_on_interrupt(writer: int) -> None:
+    """Tell the watch of a signal that Dagster held back before there was one, and raise it."""
+    try:
+        with dg.raise_execution_interrupts():
+            return
+    except dg.DagsterExecutionInterruptedError:
+        os.write(writer, bytes([signal.SIGINT]))
+        raise
+
+
 @contextmanager
 def ended_by_signals(
     instance: dg.DagsterInstance, run_id: str, tidy: Callable[[], None]
@@ -106,9 +115,8 @@ def ended_by_signals(
     os.set_blocking(interruption.writer, False)
     before = signal.set_wakeup_fd(interruption.writer, warn_on_full_buffer=False)
     threading.Thread(target=interruption.watch, daemon=True, name="interruption").start()
-    if check_captured_interrupt():  # before now
-        os.write(interruption.writer, bytes([signal.SIGINT]))
     try:
+        pass_on_interrupt(interruption.writer)
         yield interruption.has_come
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
         if interruption.has_come.wait(CHILD_SECONDS):

@@ -8,10 +8,9 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import dagster as dg
-from dagster._core.execution.context.system import PlanOrchestrationContext
-from dagster._utils.interrupts import pop_captured_interrupt
 
 from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
 from resources.corpus import Corpus
@@ -31,9 +30,17 @@ ENDS = (
 )
 
 
+class RunContext(Protocol):
+    """What an executor knows of its run."""
+
+    dagster_run: dg.DagsterRun
+    instance: dg.DagsterInstance
+    log: logging.Logger
+
+
 def guarded(
     corpus: Corpus,
-    context: PlanOrchestrationContext,
+    context: RunContext,
     steps: Sequence[str],
     events: Iterator[dg.DagsterEvent],
 ) -> Iterator[dg.DagsterEvent]:
@@ -63,10 +70,9 @@ def guarded(
 
 
 def pause(seconds: float) -> None:
-    """Sleep; raise if the run has been interrupted, by Terminate or Ctrl-C."""
-    time.sleep(seconds)
-    if pop_captured_interrupt():
-        raise dg.DagsterExecutionInterruptedError
+    """Sleep; raise if the run is or has been interrupted, by Terminate or Ctrl-C."""
+    with dg.raise_execution_interrupts():
+        time.sleep(seconds)
 
 
 def follow(note: OpenNote, event: dg.DagsterEvent) -> None:
@@ -79,7 +85,7 @@ def follow(note: OpenNote, event: dg.DagsterEvent) -> None:
 
 
 @contextmanager
-def noted_end(corpus: Corpus, context: PlanOrchestrationContext, note: OpenNote) -> Iterator[None]:
+def noted_end(corpus: Corpus, context: RunContext, note: OpenNote) -> Iterator[None]:
     """Note how a run ends, and call the hook if it fails or is canceled."""
     run, instance = context.dagster_run, context.instance
     state: State = "failure"

@@ -18,13 +18,11 @@ from multiprocessing.util import register_after_fork
 from typing import Any
 
 from assets.stages import BY_NAME
-from pipeline_defs.compile_kernels import compile_kernels, kernel_packages
-from pipeline_defs.lasting_imports import lasting_imports
-from pipeline_defs.run_image import load_run
+from pipeline_defs.compile_kernels import kernel_packages
 from pipeline_defs.warm_server import STAGES_VARIABLE
-from resources.engine.fork_server import end_with_parent, server_of_process, work_between_forks
-from resources.engine.workers import WORKER, let_workers_stay
-from resources.kernel_cache import load_compiled
+from resources.engine.fork_server import end_with_parent, server_of_process
+from resources.engine.workers import WORKER
+from resources.kernel_cache import kernel_modules
 from resources.made_once import make_tables
 from resources.stage import Stage
 
@@ -33,7 +31,7 @@ IMPORTED = ("numpy.ma", "pyarrow.compute", "watchdog.observers.polling")
 
 
 def prepare() -> None:
-    """Import, compile and load all that forks of this process need.
+    """Import and load all that forks of this process need.
 
     An error is shown and left to the steps, which meet it again and report it as theirs.
     """
@@ -43,16 +41,15 @@ def prepare() -> None:
     names = os.environ.get(STAGES_VARIABLE, "").split(",")
     stages = [BY_NAME[name] for name in names if name in BY_NAME]
     try:
-        with ended_with_run(), lasting_imports():
-            compile_kernels(stages)
-            load_run()
+        with ended_with_run():
+            import_module("pipeline_defs.definitions")
             for module in (*IMPORTED, *(name for stage in stages for name in stage.preload)):
                 import_module(module)
+            load_kernels(stages)
     except Exception:  # noqa: BLE001 - whatever it is, the server serves
         traceback.print_exc()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # forks have that
-    let_workers_stay(False)  # they would load the kernels each for itself
-    work_between_forks(load_kernels(stages))
+    gc.freeze()  # the pages of what is loaded stay shared with the forks
 
 
 def end_step_with_run() -> None:
@@ -61,17 +58,12 @@ def end_step_with_run() -> None:
         end_with_parent()
 
 
-def load_kernels(stages: Sequence[Stage[Any, Any]]) -> Iterator[None]:
-    """Load kernels and tables of stages, one at a time; the first steps do not wait for them."""
-    try:
-        for package in kernel_packages(stages):
-            for _ in load_compiled(package):
-                yield
-            yield from make_tables(package.removesuffix(".kernels"))
-    except Exception:  # noqa: BLE001 - the steps load them, and report it as theirs
-        traceback.print_exc()
-    let_workers_stay(True)
-    gc.freeze()
+def load_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
+    """Load what is compiled of stages' kernels as they are imported, and make their tables."""
+    for package in kernel_packages(stages):
+        for module in kernel_modules(package):
+            import_module(module)
+        make_tables(package.removesuffix(".kernels"))
 
 
 @contextmanager

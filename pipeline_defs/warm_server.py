@@ -1,6 +1,6 @@
-"""The fork server of a run, with all that its steps import and every kernel that they call.
+"""The fork server of a run, with all that its processes import and every kernel that they call.
 
-A step needs 0.1 s of CPU to start; spawned, it takes 4 s, and 0.6 s more to load the kernels.
+A worker needs 0.1 s of CPU to start; spawned, it takes 4 s, and 0.6 s more to load the kernels.
 """
 
 from __future__ import annotations
@@ -16,16 +16,13 @@ PRELOAD = ("__main__", "pipeline_defs.server_image")
 
 
 @contextmanager
-def warm_server(
-    stages: Iterable[str], *, as_fork: bool = False, on_demand: bool = False
-) -> Iterator[None]:
-    """Hold a fork server for some stages; it is made ready beside what its holder does next.
+def warm_server(stages: Iterable[str], *, as_fork: bool = False) -> Iterator[None]:
+    """Hold a fork server for some stages, which gets ready when the first process is asked for.
 
-    `as_fork`: this process has imported what steps need, and is not in a run yet; with `on_demand`
-    it is made ready when it is asked for the first process, since that may never be.
+    `as_fork`: this process has imported what steps need, and is not in a run yet.
     """
     environment = {STAGES_VARIABLE: ",".join(stages)}
-    with fork_server(PRELOAD, environment, as_fork=as_fork, on_demand=on_demand):
+    with fork_server(PRELOAD, environment, as_fork=as_fork):
         try:
             yield
         finally:

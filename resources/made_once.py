@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
@@ -22,9 +22,8 @@ def made_once(make: Callable[[], Table]) -> Callable[[], Table]:
     return kept
 
 
-def make_tables(package: str) -> Iterator[None]:
-    """Make the tables of the imported modules of a package, one by one."""
+def make_tables(package: str) -> None:
+    """Make the tables of the imported modules of a package."""
     for make in _makers:
         if f"{make.__module__}.".startswith(f"{package}."):
             make()
-            yield

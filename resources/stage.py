@@ -146,7 +146,6 @@ class Stage(StageRecords[Provenance, Numbers]):
     preload             modules to import before processes are forked
     warm_up             calls that compile, or load, every kernel that the settings need and that is
                         not compiled when it is imported
-    get_ready           load what a part needs besides, once per process
     flags               flags of the asset's run config, with their meaning; a run sets none by
                         itself, and `plan` finds those that are set in `corpus.flags`
     """
@@ -174,7 +173,6 @@ class Stage(StageRecords[Provenance, Numbers]):
     keep: Keep | None = None
     preload: tuple[str, ...] = ()
     warm_up: Callable[[Corpus], Iterable[Callable[[], object]]] | None = None
-    get_ready: Callable[[Corpus], object] | None = None
     flags: Mapping[str, str] = field(default_factory=dict)
 
     def version_under(self, settings: Settings) -> str:

@@ -148,13 +148,6 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
     return Plan(tasks, config, provenance_of(tokenizer, deduped.fingerprint, is_chat or UNSET))
 
 
-def load_newest(corpus: Corpus) -> Encoders:
-    """Load the encoders of the newest tokenizer."""
-    made = corpus.store.newest(TOKENIZER, GLOBAL)
-    file = corpus.store.part_file(made, made.parts[0], "tokenizer")
-    return load_encoders(file.checked().read_text(encoding="utf-8"))
-
-
 def plan_fill(
     settings: Settings, source: str, tokenizer: PublishedFile, *, is_trained: bool
 ) -> FillForm | None:
@@ -366,7 +359,6 @@ STAGE = Stage(
     work=encode_part,
     main_table=MainTable("tokens", TOKEN_COLUMNS),
     preload=("tokenizers", "pyarrow.parquet"),
-    get_ready=load_newest,
     describe=describe_tokenized,
     check=ROUND_TRIP_CHECK,
     warning_check=SERVED_CHECK,

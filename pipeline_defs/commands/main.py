@@ -16,8 +16,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
-from pipeline_defs.lasting_imports import lasting_imports
-
 HERE = "pipeline_defs.commands"
 
 
@@ -183,9 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code is 0 if all is well, 1 if not, 2 for wrong usage."""
     tokens = new_form(list(sys.argv[1:] if arguments is None else arguments))
     try:
-        with lasting_imports():  # the verb is imported here
-            is_missing = is_verb_missing(tokens)
-        if is_missing:
+        if is_verb_missing(tokens):
             app.help_print(tokens)
             return 2
         code = app(

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import selectors
 import signal
 import socket
 import sys
@@ -24,7 +23,6 @@ from contextlib import contextmanager
 from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NoReturn
 
 END_SECONDS = 1.0  # of a server that has nothing to do
@@ -51,7 +49,7 @@ class NestedForkServer(forkserver.ForkServer):
         else:
             super().ensure_running()
 
-    def start_as_fork(self, *, on_demand: bool = False) -> None:
+    def start_as_fork(self) -> None:
         """Make the server of this process, which has imported all that it needs."""
         resource_tracker.ensure_running()
         sys.stdout.flush()
@@ -66,8 +64,7 @@ class NestedForkServer(forkserver.ForkServer):
             if pid == 0:
                 os.close(alive_w)
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the handler is the run's own
-                if on_demand:
-                    wait_for_demand(listener.fileno(), alive_r)
+                wait_for_demand(listener.fileno(), alive_r)
                 serve(os.dup(listener.fileno()), alive_r, self._preload_modules)
         os.close(alive_r)
         self._forkserver_address = address
@@ -108,34 +105,6 @@ def serve(listener: int, alive: int, preload: Sequence[str]) -> NoReturn:
     os._exit(1)
 
 
-class IdleSelector(selectors.DefaultSelector):
-    """Waits as its base does, and after the first time works while there is nothing to do."""
-
-    work: Iterator[None] = iter(())
-    has_waited = False
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return what is ready; go on with the work, a step at a time, until something is."""
-        if self.has_waited:
-            for _ in self.work:
-                if ready := super().select(0):
-                    return ready
-        ready = super().select(timeout)
-        self.has_waited = True
-        return ready
-
-
-def work_between_forks(work: Iterator[None]) -> None:
-    """Let the server that this process is about to be go on with `work` whenever it is idle.
-
-    Called by a module that it preloads. Work begins after the first fork, since there may be none;
-    a fork that is asked for waits for a step of it at most.
-    """
-    idle = type("WorkingSelector", (IdleSelector,), {"work": work})
-    events = SimpleNamespace(DefaultSelector=idle, EVENT_READ=selectors.EVENT_READ)
-    vars(forkserver)["selectors"] = events
-
-
 def server_of_process() -> NestedForkServer:
     """Return multiprocessing's fork server of this process, made to serve its own forks."""
     server: forkserver.ForkServer = forkserver._forkserver
@@ -152,13 +121,11 @@ def fork_server(
     environment: Mapping[str, str],
     *,
     as_fork: bool = False,
-    on_demand: bool = False,
 ) -> Iterator[None]:
     """Hold a server that imports `preload` under an environment; a server held already is kept.
 
-    It starts at once, beside what its holder does next, and forks as soon as it has imported all.
-    `as_fork`: it is a fork of this process; with `on_demand` it imports nothing before it is asked
-    for the first process.
+    It imports nothing before it is asked for the first process. `as_fork`: it is a fork of this
+    process, and not a new one.
     """
     if is_served():
         yield
@@ -170,7 +137,8 @@ def fork_server(
     os.environ.update(environment)
     _held.append(server)
     try:
-        server.start_as_fork(on_demand=on_demand) if as_fork else server.ensure_running()
+        if as_fork:
+            server.start_as_fork()
         yield
     finally:
         _held.pop()
@@ -213,8 +181,11 @@ def is_served() -> bool:
 
 
 def server_address() -> str | None:
-    """Return the path of the socket of the run's server, None without one."""
-    return server_of_process()._forkserver_address if is_served() else None
+    """Return the path of the socket of the run's server, which is started; None without one."""
+    if not is_served():
+        return None
+    server_of_process().ensure_running()
+    return server_of_process()._forkserver_address
 
 
 def server_has_forks() -> bool:

@@ -1,8 +1,7 @@
 """Map a function over parts, in threads of this process, in worker processes, or on a Ray cluster.
 
 `in_process` starts at once and shares memory; Polars, numba and the tokenizer release the GIL, so
-its threads use every core. They are those of a process that was made ready for them, if this one
-has it (ready_process.py). `processes` gives isolation: a worker that dies takes one part with it,
+its threads use every core. `processes` gives isolation: a worker that dies takes one part with it,
 which is tried again. `auto` takes processes from `AUTO_PROCESS_BYTES` of work on. Workers come from
 a fork server, never from fork(2) of this process: Polars' threads do not survive it. It is that of
 the run (fork_server.py), or where there is none, in tests, one that is started for them. `ray` has
@@ -16,13 +15,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TypeVar
 
 from resources.engine.cost import NO_COST
 from resources.engine.fork_server import is_served
 from resources.engine.ray_tasks import map_on_ray
-from resources.engine.ready_process import NotThereError, iterate_there
 from resources.engine.run_task import (
     Ended,
     PartError,
@@ -56,7 +54,9 @@ def map_parts(
         return
     total_bytes = sum(task.work_bytes for task in tasks)
     if takes_threads(config, total_bytes):
-        yield from map_where_ready(function, tasks, min(config.num_workers(), len(tasks)))
+        workers = min(config.num_workers(), len(tasks))
+        with stopped_at_once(ThreadPoolExecutor(workers)) as pool:
+            yield from map_in_pool(pool, function, [*enumerate(tasks)], workers)
     else:
         yield from map_in_processes(function, tasks, config)
 
@@ -65,28 +65,6 @@ def takes_threads(config: EngineConfig, work_bytes: int) -> bool:
     """Return whether so much work is computed in threads of the process that asks for it."""
     is_small = config.kind == "auto" and work_bytes < AUTO_PROCESS_BYTES
     return config.kind == "in_process" or is_small
-
-
-def map_where_ready(
-    function: Callable[[Task], Result], tasks: Sequence[Task], workers: int
-) -> Iterator[Ended[Result]]:
-    """Map in threads of the process that was made ready; go on in this one if it dies."""
-    waiting = dict(enumerate(tasks))
-    try:
-        with closing(iterate_there(map_in_threads, function, [*waiting.items()], workers)) as there:
-            for ended in there:
-                del waiting[ended.index]
-                yield ended
-    except NotThereError:
-        yield from map_in_threads(function, [*waiting.items()], workers)
-
-
-def map_in_threads(
-    function: Callable[[Task], Result], tasks: list[tuple[int, Task]], workers: int
-) -> Iterator[Ended[Result]]:
-    """Map over threads of this process."""
-    with stopped_at_once(ThreadPoolExecutor(workers)) as pool:
-        yield from map_in_pool(pool, function, tasks, workers)
 
 
 def map_in_processes(

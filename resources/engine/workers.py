@@ -6,8 +6,8 @@ with 26 workers, two for each pass, took 71 CPU seconds, and 65 with those that 
 A worker is a fork of the run's server. The first step that finds none idle asks for it, and has it
 for a pass, by a connection of its own. Idle, it listens at a socket beside the server's, which is
 gone while it is taken; whoever connects has it. It ends with the server, after IDLE_SECONDS without
-work, or when the process that has it dies while it computes. It ends with its pass if the server
-has not loaded all yet, which later forks have from their start; or is none of a run, as in tests.
+work, or when the process that has it dies while it computes. It ends with its pass if the server is
+none of a run, as in tests.
 """
 
 from __future__ import annotations
@@ -141,11 +141,6 @@ def end_workers() -> None:
         time.sleep(0.002)
 
 
-def let_workers_stay(is_wanted: bool) -> None:
-    """Decide for the workers that are forked of this process from now on."""
-    _stay[0] = is_wanted
-
-
 def work(line: Connection, polars_threads: int, address: str | None) -> None:
     """Serve calls as a worker, one connection after another."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the step ends its workers
@@ -154,7 +149,7 @@ def work(line: Connection, polars_threads: int, address: str | None) -> None:
     watcher = Watcher(line)
     while True:
         answer_calls(line, watcher)
-        if address is None or not _stay[0]:
+        if address is None:
             return
         try:
             line = wait_for_step(f"{address}-{polars_threads}-{os.getpid()}")
@@ -219,6 +214,3 @@ def is_hung_up(line: Connection) -> bool:
     except OSError:  # this end is closed
         return True
     return bool(hang_up.poll(WATCH_SECONDS * 1000))
-
-
-_stay = [True]

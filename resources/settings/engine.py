@@ -55,11 +55,10 @@ class EngineConfig(BaseModel):
         "processes; ray: tasks of a Ray cluster, on all of its machines; auto: processes for "
         "much work, from 128 MiB on, or what `corpus engines` measured",
     )
-    steps: Literal["auto", "in_process", "multiprocess"] = Field(
-        default="auto",
-        description="processes of Dagster's steps. multiprocess: one per step, which frees its "
-        "memory when it ends; in_process: the run's; auto: the run's where little is to be "
-        "computed, so little that `kind: auto` would take threads for all of it",
+    steps: Literal["in_process", "multiprocess"] = Field(
+        default="in_process",
+        description="processes of Dagster's steps. in_process: the run's; multiprocess: one per "
+        "step, which frees its memory when it ends, and takes up to 2 s to start",
     )
     workers: int | None = Field(
         default=None,

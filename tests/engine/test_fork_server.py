@@ -2,9 +2,7 @@
 
 import multiprocessing
 import os
-import selectors
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,7 +14,6 @@ import psutil
 import pytest
 
 from resources.engine.fork_server import (
-    IdleSelector,
     fork_server,
     is_served,
     server_of_process,
@@ -64,13 +61,13 @@ def test_a_step_ends_with_its_server_and_the_next_one_has_another(tmp_path: Path
 
 def test_a_server_is_held_once_and_ends_with_its_holder() -> None:
     with fork_server(PRELOAD, {"TOKENMILL_TEST": "1"}):
+        fork = multiprocessing.get_context("forkserver").Process(target=os.getpid)
+        fork.start()
+        fork.join()
         first = server_of_process()._forkserver_pid
         with fork_server((), {}):
             assert server_of_process()._forkserver_pid == first
         assert is_served() and first is not None
-        first_fork = multiprocessing.get_context("forkserver").Process(target=os.getpid)
-        first_fork.start()  # it waits until the server serves
-        first_fork.join()
         assert psutil.Process(first).environ()["TOKENMILL_TEST"] == "1"
 
     assert not is_served() and "TOKENMILL_TEST" not in os.environ
@@ -91,22 +88,24 @@ def test_a_server_can_be_a_fork_of_its_holder(tmp_path: Path) -> None:
     assert not psutil.pid_exists(parent)
 
 
-def test_a_server_on_demand_imports_when_it_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_imports_when_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     imported = tmp_path / "imported"
     (tmp_path / "marks_import.py").write_text(f"open({str(imported)!r}, 'w').close()")
     context = multiprocessing.get_context("forkserver")
-    with fork_server(("marks_import",), {}, as_fork=True, on_demand=True):
-        unasked = server_of_process()._forkserver_pid or 0
-    with fork_server(("marks_import",), {}, as_fork=True, on_demand=True):
+    with fork_server(("marks_import",), {}, as_fork=True):
         time.sleep(0.2)
         assert not imported.exists()
         with ProcessPoolExecutor(1, mp_context=context) as pool:
             assert pool.submit(os.getppid).result() == server_of_process()._forkserver_pid
 
     assert imported.exists()
+
+
+def test_a_server_that_is_never_asked_ends_with_its_holder() -> None:
+    with fork_server((), {}, as_fork=True):
+        unasked = server_of_process()._forkserver_pid or 0
+
     assert not psutil.pid_exists(unasked)
 
 
@@ -128,24 +127,6 @@ def test_a_process_with_threads_is_not_forked() -> None:
     printed = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True)
 
     assert printed.stdout.split() == [b"True", b"False", b"True", b"False"]
-
-
-def test_an_idle_server_works_until_it_is_asked() -> None:
-    done: list[int] = []
-    ours, theirs = socket.socketpair()
-    with type("Working", (IdleSelector,), {"work": map(done.append, range(3))})() as selector:
-        selector.register(ours, selectors.EVENT_READ)
-        theirs.send(b"1")
-        selector.select()
-        assert done == []  # there may be no more to do than this
-        selector.select()
-        assert done == [0]
-        ours.recv(1)
-        selector.select(timeout=0)
-    ours.close()
-    theirs.close()
-
-    assert done == [0, 1, 2]
 
 
 def test_nothing_survives_a_kill_of_the_runs_process(tmp_path: Path) -> None:

@@ -99,16 +99,6 @@ def test_without_a_server_of_the_run_workers_end_with_their_pool() -> None:
     assert psutil.wait_procs([worker], timeout=IDLE_SECONDS / 2)[1] == []
 
 
-def test_workers_of_a_server_that_is_still_loading_end_with_their_pool(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(workers, "_stay", [False])
-    with fork_server(PRELOAD, {}, as_fork=True):
-        with WorkerPool(1, 1) as pool:
-            worker = psutil.Process(pool.submit(os.getpid).result())
-        assert psutil.wait_procs([worker], timeout=IDLE_SECONDS / 2)[1] == []
-
-
 def test_an_error_of_a_call_is_raised_and_its_worker_goes_on(run: None) -> None:
     with WorkerPool(1, 1) as pool:
         pid = pool.submit(os.getpid).result()

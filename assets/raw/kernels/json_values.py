@@ -6,16 +6,20 @@ holds: it stops all of the loops. Buffers have PADDING bytes more than they use.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
-from typing import Any
-
 import numpy as np
-from numba import njit, types, uint8, uint64
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit, uint8, uint64
 from numpy.typing import NDArray
 
 from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
-from assets.text.kernels.many_bytes import EIGHT, HIGH_BITS, ONE, ONES, find_bytes, read_8
+from assets.text.kernels.many_bytes import (
+    EIGHT,
+    HIGH_BITS,
+    ONE,
+    ONES,
+    find_bytes,
+    read_8,
+    write_8,
+)
 
 Bytes = NDArray[np.uint8]
 
@@ -40,20 +44,6 @@ HEX_DIGITS[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
 NUMBER_BYTES = np.zeros(256, np.bool_)
 NUMBER_BYTES[np.frombuffer(b"0123456789+-.eE", np.uint8)] = True
 LITERALS = np.frombuffer(b"true\nfalse\nnull\n", np.uint8)
-
-
-@intrinsic
-def write_8(typing_context: Any, data: Any, at: Any, word: Any) -> Any:
-    """Write eight bytes, little-endian, since numba has no unaligned write."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        address = cgutils.pointer_add(builder, array.data, arguments[1])
-        pointer = builder.bitcast(address, context.get_value_type(types.uint64).as_pointer())
-        builder.store(arguments[2], pointer, align=1)
-        return context.get_dummy_value()
-
-    return types.none(data, types.uint64, types.uint64), generate
 
 
 @njit(**ARRAY_INLINED)

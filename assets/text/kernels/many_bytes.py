@@ -46,6 +46,20 @@ read_4 = intrinsic(_load(types.uint32, types.int64))
 read_8 = intrinsic(_load(types.uint64, types.uint64))
 
 
+@intrinsic
+def write_8(typing_context: Any, data: Any, at: Any, word: Any) -> Any:
+    """Write eight bytes, little-endian, since numba has no unaligned write."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        address = cgutils.pointer_add(builder, array.data, arguments[1])
+        pointer = builder.bitcast(address, context.get_value_type(types.uint64).as_pointer())
+        builder.store(arguments[2], pointer, align=1)
+        return context.get_dummy_value()
+
+    return types.none(data, types.uint64, types.uint64), generate
+
+
 def _vector(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
     """Return the address of the 64 bytes of an array at a position."""
     data = context.make_array(kind)(context, builder, array).data

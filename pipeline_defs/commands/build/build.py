@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
 from importlib import import_module
 from itertools import chain
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -26,16 +25,11 @@ from assets.stages import BY_NAME, ancestors, used_stages
 from assets.tokenized.tokenized_records import TOKENIZER
 from assets.tokenized.tokenizer_asset import kept_manifest
 from pipeline_defs.compile_kernels import compile_kernels
-from pipeline_defs.early_digests import early_digests
-from pipeline_defs.early_kernels import early_kernels
-from pipeline_defs.lasting_imports import lasting_imports
 from pipeline_defs.load_corpus import load_corpus
-from pipeline_defs.pending_work import is_first_run
 from pipeline_defs.warm_server import warm_server
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError, check_name
-from resources.stage import Stage
 
 
 def build(
@@ -80,23 +74,19 @@ def build(
         return print_forecast(corpus, source, target.name, json=json)
     prepare_home()
     corpus.store.root.mkdir(parents=True, exist_ok=True)
-    is_first = is_first_run(corpus, (last.name,))
     built = {last.name, *ancestors(last)}
     stages = [stage for name, stage in used.items() if name in built]
-    with ExitStack() as held:
-        if not is_first and not rehash:
-            held.enter_context(early_kernels(corpus, stages))
-        with early_digests(corpus) if is_first and not rehash else nullcontext(), lasting_imports():
-            from pipeline_defs.commands.build.dagster_commands import (
-                commands_for,
-                failed_sources_only,
-                raw_commands,
-                run_dagster,
-            )
+    from pipeline_defs.commands.build.dagster_commands import (
+        commands_for,
+        failed_sources_only,
+        raw_commands,
+        run_dagster,
+    )
 
-            import_module("pipeline_defs.run_image").load_run()
-        # A fork: the store is read after it, since clients do not fork.
-        held.enter_context(made_ready(corpus, stages, on_demand=not is_first))
+    import_module("pipeline_defs.definitions")
+    compile_kernels(stages)
+    # A fork: the store is read after it, since clients do not fork.
+    with warm_server([stage.name for stage in stages], as_fork=True):
         if TOKENIZER.name in built:
             kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
         codes = []
@@ -125,14 +115,3 @@ def check_names(corpus: Corpus, sources: Sequence[str], stage: str | None) -> No
                 f"{corpus.config} does not use the stage {stage!r}. Add the key that asks for it: "
                 "`corpus config` lists them all."
             )
-
-
-def made_ready(
-    corpus: Corpus, stages: Sequence[Stage[Any, Any]], *, on_demand: bool
-) -> AbstractContextManager[None]:
-    """Start the server of all commands if steps are its forks, else compile the kernels."""
-    if corpus.settings.engine.steps != "in_process":
-        names = [stage.name for stage in stages]
-        return warm_server(names, as_fork=True, on_demand=on_demand)
-    compile_kernels(stages)
-    return nullcontext()

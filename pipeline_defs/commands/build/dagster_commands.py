@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._cli import ENV_PREFIX, create_dagster_cli
 
 from assets.mixed.mixed_records import MIXED
 from assets.raw.raw_records import RAW
 from assets.sharded.sharded_records import SHARDED
 from assets.stages import BY_NAME, ancestors, used_stages
+from pipeline_defs.dagster_internals import ENV_PREFIX, create_dagster_cli
 from pipeline_defs.interruption import STOPPED
 from resources.corpus import Corpus
 from resources.runs.run_notes import own_note

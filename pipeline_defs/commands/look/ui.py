@@ -22,14 +22,17 @@ import dagster as dg
 import uvicorn
 import yaml
 from cyclopts import Parameter
-from dagster._cli.proxy_server_manager import ProxyServerManager
-from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
 from starlette.applications import Starlette
 
 from pipeline_defs.commands.look.ui_guard import Guard, hosts_of
+from pipeline_defs.dagster_internals import (
+    DAEMON_MODULE,
+    ProxyServerManager,
+    WorkspaceFileTarget,
+    WorkspaceProcessContext,
+)
 from pipeline_defs.load_corpus import load_corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError
@@ -119,7 +122,7 @@ def code_server(instance: dg.DagsterInstance) -> Iterator[Path]:
 @contextmanager
 def running_daemon(workspace: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run the daemon, which starts schedules, sensors and backfills."""
-    command = [sys.executable, "-m", "dagster._daemon", "run", "--log-level", "warning"]
+    command = [sys.executable, "-m", DAEMON_MODULE, "run", "--log-level", "warning"]
     daemon = subprocess.Popen([*command, "--workspace", str(workspace)])
     try:
         yield daemon
