@@ -19,7 +19,7 @@ from pipeline_defs.executor import executor_for
 from pipeline_defs.lost_runs import FAILED, mark_lost_runs, tell_of
 from pipeline_defs.partitions import run_tags
 from resources.corpus import Corpus
-from resources.runs.run_tags import STORE
+from resources.runs.run_notes import STORE
 from resources.settings.pipeline import SettingsError
 from resources.source_faults import has_failed_sources_only
 

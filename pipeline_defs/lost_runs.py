@@ -8,7 +8,7 @@ import dagster as dg
 
 from corpus_loader.places.url_secrets import redacted
 from resources.corpus import Corpus
-from resources.materialize.drift_check import drifts_of_run
+from resources.materialize.history_checks import drifts_of_run
 from resources.runs.failure_hook import RunMessage, tell_once
 from resources.runs.run_notes import (
     RUNNING,

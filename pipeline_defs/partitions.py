@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import dagster as dg
 
 from resources.corpus import Corpus
-from resources.runs.run_tags import STORE
+from resources.runs.run_notes import STORE
 from resources.settings.pipeline import Settings
 from resources.stage import Partitioning
 

@@ -15,10 +15,9 @@ import dagster as dg
 from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
 from resources.corpus import Corpus
 from resources.event_lines import events_written, write_event
-from resources.materialize.drift_check import drifts_of_run
+from resources.materialize.history_checks import drifts_of_run
 from resources.runs.run_lock import run_lock, this_holder
-from resources.runs.run_notes import OpenNote, State, new_note
-from resources.runs.run_tags import STORE
+from resources.runs.run_notes import STORE, OpenNote, State, new_note
 from resources.settings.pipeline import Settings
 
 CANCEL_SECONDS = 2.0  # a canceled run ends within 5 s, the call of the hook included

@@ -23,8 +23,8 @@ import msgspec
 from corpus_loader.places.url_secrets import redacted
 from resources.corpus import Corpus
 from resources.errors import InputError, UsageError
-from resources.settings.logs import LoggingConfig
-from resources.store.store_errors import StoreError
+from resources.settings.operations import LoggingConfig
+from resources.store.records import StoreError
 
 LOGGER = logging.getLogger("tokenmill.events")
 LOGGER.propagate = False

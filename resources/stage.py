@@ -13,13 +13,13 @@ from typing import Any, Literal
 from resources.corpus import Corpus
 from resources.profiles import Judgement, Profile
 from resources.settings.pipeline import Settings
-from resources.store.compression import compression_in_fingerprints
 from resources.store.records import (
     Manifest,
     Numbers,
     PartRecord,
     Provenance,
     StageRecords,
+    compression_in_fingerprints,
     fingerprint_of,
 )
 from resources.store.store import Keep

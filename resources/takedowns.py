@@ -20,9 +20,8 @@ from msgspec import UNSET, UnsetType
 from corpus_loader.places.files import TAKEDOWNS
 from corpus_loader.seal import sealed, unsealed
 from resources.store.medium import medium_of
-from resources.store.records import fingerprint_of, to_line
+from resources.store.records import StoreError, fingerprint_of, to_line
 from resources.store.scratch import place_of
-from resources.store.store_errors import StoreError
 
 URL_FORM = 2  # that of `resources/urls.py`
 Kind = Literal["url", "domain", "doc", "match", "withdraw"]

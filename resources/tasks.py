@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+import polars as pl
+import xxhash
 
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.engine.run_task import PartError, PartUseError
-from resources.store.compression import (
+from resources.store.published import PublishedFile
+from resources.store.records import (
     DEFAULT_COMPRESSION,
     Compression,
+    PartRecord,
+    StageRecords,
     compression_in_fingerprints,
+    fingerprint_of,
 )
-from resources.store.published import PublishedFile
-from resources.store.records import PartRecord, StageRecords, fingerprint_of
 from resources.store.scratch import scratch_of
 from resources.store.snapshot import Snapshot
 from resources.store.store import Partition, PartWriter, Store, StoreError, published_file
@@ -207,3 +213,20 @@ def look_up(tasks: Sequence[Task[Any]]) -> list[list[PartRecord] | None]:
             places[task.place] = Snapshot(task.folder) if is_many else task.folder
         found.append(task.published_in(places[task.place]))
     return found
+
+
+def task_by_content(
+    task: Task[Any], code_version: str, of: object, tables: Sequence[pl.DataFrame]
+) -> Task[None]:
+    """Return a task of the same name whose fingerprint is that of its content, and of `of`.
+
+    `of` is a JSON value. Content is that of uncompressed Parquet: in an Arrow file the bytes of
+    strings depend on the tables that they were gathered from.
+    """
+    digest = xxhash.xxh3_128()
+    for table in tables:
+        content = BytesIO()
+        table.rechunk().write_parquet(content, compression="uncompressed")
+        digest.update(content.getbuffer())
+    make = TaskMaker(*task.place[:2], code_version, task.partition, task.compression)
+    return make.task(task.name, (of, digest.hexdigest()), None, work_bytes=0)

@@ -22,8 +22,7 @@ from assets.bucketed.make_sequences import Groups
 from assets.deduped.minhash.meta_fields import field_values, finite, numbers_of
 from assets.deduped.signed_files import clustered_documents
 from resources.corpus import Corpus
-from resources.settings.buckets import VALIDATION
-from resources.settings.classes import QualityClasses, class_names
+from resources.settings.buckets import VALIDATION, QualityClasses, class_names
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest
 from resources.store.store import StoreError

@@ -19,13 +19,12 @@ from assets.bucketed.held_out import (
     mixed_clusters,
 )
 from assets.deduped.index.ledger import Generations
-from resources.content_task import task_by_content
 from resources.passes import PassFiles
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, fingerprint_of
 from resources.store.store import StoreError
-from resources.tasks import Task
+from resources.tasks import Task, task_by_content
 
 DECISION_SCHEMA = {"doc_id": pl.String, "is_held": pl.Boolean}
 CLUSTER_SCHEMA = {"doc_id": pl.String, "cluster_id": pl.String, "cluster_size": pl.UInt32}

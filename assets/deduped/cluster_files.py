@@ -17,13 +17,12 @@ from assets.deduped.clusters.report import largest_clusters, summarize_clusters
 from assets.deduped.deduped_records import DUPLICATES, DuplicatesNumbers
 from assets.deduped.index.band_index import rows_of, slice_of_part
 from assets.report.histograms import Summary
-from resources.content_task import task_by_content
 from resources.passes import PassFiles
 from resources.settings.dedup import DedupConfig
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import FileRecord, PartRecord, Stats, fingerprint_of, to_json
-from resources.tasks import Task
+from resources.tasks import Task, task_by_content
 
 TABLE_SCHEMA = {"row": pl.UInt32, **{k: v for k, v in CLUSTER_SCHEMA.items() if k != "ref"}}
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from assets.mixed.budgets import Classes, ClassTokens, MixError
 from assets.mixed.phase_source_files import PhaseSource, phase_source
-from resources.settings.buckets import split_bucket
-from resources.settings.classes import class_names, class_weights
+from resources.settings.buckets import class_names, class_weights, split_bucket
 from resources.settings.phases import PhaseConfig
 from resources.store.records import Manifest, as_json_object
 

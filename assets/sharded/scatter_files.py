@@ -42,9 +42,8 @@ from resources.store.disk import sync_file
 from resources.store.mapped_files import MappedTables, map_arrow
 from resources.store.medium import medium_of
 from resources.store.published import PublishedFile
-from resources.store.records import fingerprint_of
+from resources.store.records import DamagedFileError, fingerprint_of
 from resources.store.store import PartWriter, part_stem
-from resources.store.store_errors import DamagedFileError
 from resources.tasks import Task
 
 KIND = "piles"

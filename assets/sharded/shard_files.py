@@ -26,9 +26,8 @@ from assets.sharded.formats import ShardSchema, format_identity, shard_format
 from assets.sharded.sharded_records import RowCounts
 from assets.tokenized.tokenized_records import TokenFacts
 from resources.settings.buckets import VALIDATION, split_bucket
-from resources.store.records import FileRecord, PartRecord, Stats, fingerprint_of
+from resources.store.records import DamagedFileError, FileRecord, PartRecord, Stats, fingerprint_of
 from resources.store.store import Partition, PartWriter, published_file
-from resources.store.store_errors import DamagedFileError
 
 INDEX = "index"  # the part that comes after all shards
 FOLDER_DIGITS = 8

@@ -20,8 +20,7 @@ import polars as pl
 
 from assets.tokenized.kept_tokenizer import RETRAIN_COMMAND
 from assets.tokenized.tokenized_records import MarkedTokenFacts
-from resources.settings.fill_in_the_middle import FillTokens
-from resources.settings.tokenizer import TokenizerConfig
+from resources.settings.tokenizer import FillTokens, TokenizerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Container

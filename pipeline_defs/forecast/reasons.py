@@ -16,8 +16,7 @@ from assets.raw.raw_records import RAW
 from assets.stages import BY_NAME, ancestors
 from resources.corpus import Corpus
 from resources.stage import Stage
-from resources.store.compression import DEFAULT_COMPRESSION
-from resources.store.records import Manifest, PartRecord, as_json_object
+from resources.store.records import DEFAULT_COMPRESSION, Manifest, PartRecord, as_json_object
 from resources.store.store import newest_first
 from resources.tasks import GLOBAL, Plan, Task
 

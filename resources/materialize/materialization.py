@@ -27,8 +27,14 @@ from resources.materialize.asset_events import (
     partition_key,
     provenance_tags,
 )
-from resources.materialize.drift_check import check_drift, drift_spec, made_under, profile_metadata
-from resources.materialize.history_check import check_history, check_spec
+from resources.materialize.history_checks import (
+    check_drift,
+    check_history,
+    check_spec,
+    drift_spec,
+    made_under,
+    profile_metadata,
+)
 from resources.materialize.metadata import log_line, metadata_of, shown
 from resources.materialize.plan_rounds import plan_rounds
 from resources.profiles import Profile
@@ -57,8 +63,13 @@ from resources.stage import (
     Stage,
     WarningCheck,
 )
-from resources.store.compression import DEFAULT_COMPRESSION
-from resources.store.records import Manifest, add_stats, as_json_object, fingerprint_of
+from resources.store.records import (
+    DEFAULT_COMPRESSION,
+    Manifest,
+    add_stats,
+    as_json_object,
+    fingerprint_of,
+)
 from resources.store.snapshot import Listing
 from resources.store.store import Partition, StoreError, typed
 from resources.takedown_gate import check_hold

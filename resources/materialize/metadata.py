@@ -2,22 +2,33 @@
 
 First ten numbers, in the same order for every stage; then the counts that are not zero; then the
 stage's own reports; last its fingerprint, folder, columns and first rows.
+
+The first rows, and what reports quote of documents, are a file of the store. The columns are kept
+beside the reports of runs, since most nights change few of these tables: to compare the file with
+its hash and to read five rows took a sixth of a run with nothing to do.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import msgspec
+import polars as pl
 
 from resources.corpus import Corpus
-from resources.materialize.excerpts import DocumentText
-from resources.materialize.preview import column_schema, shown_table
+from resources.dagster_home import tables_folder, write_record
+from resources.materialize.excerpts import DocumentText, as_excerpt
 from resources.run_reports import RunReport
-from resources.stage import Metadata, MetadataValue, Stage, Table
-from resources.store.preview_files import preview_path
-from resources.store.records import Manifest, Stats
-from resources.store.scratch import place_of
+from resources.stage import MainTable, Metadata, MetadataValue, Stage, Table
+from resources.store.mapped_files import map_arrow
+from resources.store.preview_files import preview_path, write_preview
+from resources.store.published import PublishedFile
+from resources.store.records import Manifest, Stats, fingerprint_of, to_json
+from resources.store.scratch import place_of, scratch_of
 from resources.tasks import GLOBAL
 
 
@@ -141,3 +152,123 @@ def log_line(title: str, stats: Stats[Any], ran: RunReport) -> str:
     if ran.peak_bytes:
         numbers.append(f"{ran.peak_bytes / 1e6:,.0f} MB of memory")
     return f"{title}: {', '.join(numbers)}"
+
+
+ROWS = 5
+CELL_CHARS = 80
+READ_CHARS = 10 * CELL_CHARS  # of a text: white space is folded before it is cut
+READ_ITEMS = 20  # of a list
+
+
+class ShownTable(msgspec.Struct, frozen=True):
+    """What is known of a partition's preview: names and types of the columns of its main table.
+
+    xxh3      hash of the file that it was read from; "" if there is none
+    texts     fingerprint of what reports quote of documents
+    preview   whether there is anything to show
+    """
+
+    xxh3: str
+    texts: str
+    preview: bool
+    columns: tuple[tuple[str, str], ...]
+
+
+def shown_table(
+    corpus: Corpus, table: MainTable | None, manifest: Manifest, texts: Mapping[str, str]
+) -> ShownTable:
+    """Return what is known of a partition's preview, which is written again if it is another one.
+
+    `texts` are what reports quote of documents, by their titles.
+    """
+    root, stage, partition = corpus.store.root, manifest.stage, manifest.partition
+    file = main_file(corpus, table, manifest) if table else None
+    path = preview_path(root, stage, partition)
+    kept = tables_folder(root) / stage / f"{partition}.json"
+    try:
+        known = msgspec.json.decode(kept.read_bytes(), type=ShownTable)
+    except (FileNotFoundError, msgspec.DecodeError):
+        known = None
+    made_of = (file.xxh3 if file else "", fingerprint_of(texts) if texts else "")
+    if known and (known.xxh3, known.texts) == made_of and is_written(path, known):
+        return known
+    rows = preview(file.checked()) if file else None
+    reports = {f"First rows of {stage}[{partition}]": rows, **texts}
+    content = "\n".join(f"## {title}\n\n{text}\n" for title, text in reports.items() if text)
+    write_preview(path, content)
+    columns = columns_of(file.checked()) if file else ()
+    shown = ShownTable(*made_of, preview=bool(content), columns=columns)
+    write_record(kept, to_json(shown))
+    return shown
+
+
+def is_written(path: Path, known: ShownTable) -> bool:
+    """Return whether a preview is there; on an object store it is not looked for every night."""
+    return not known.preview or scratch_of(path.parent) is not None or path.exists()
+
+
+def main_file(corpus: Corpus, table: MainTable, manifest: Manifest) -> PublishedFile | None:
+    """Return the smallest file of a manifest's main table, one with rows if there is any."""
+    files = [file for part in manifest.parts if (file := part.file(table.kind))]
+    files = [file for file in files if file.rows] or files
+    smallest = min(files, key=lambda file: file.bytes, default=None)
+    return corpus.store.file_of(manifest, smallest) if smallest else None
+
+
+def columns_of(path: Path) -> tuple[tuple[str, str], ...]:
+    """Return names and types of the columns of a table."""
+    read = pl.read_parquet_schema if path.suffix == ".parquet" else pl.read_ipc_schema
+    return tuple((name, str(dtype)) for name, dtype in read(path).items())
+
+
+def column_schema(shown: ShownTable, table: MainTable) -> dg.TableSchema:
+    """Return the columns of a main table: names, types and meanings."""
+    return dg.TableSchema(
+        [dg.TableColumn(name, dtype, meaning_of(name, table)) for name, dtype in shown.columns]
+    )
+
+
+def meaning_of(column: str, table: MainTable) -> str | None:
+    """Return the meaning of a column, None if the stage gives none."""
+    found = (text for name, text in table.columns.items() if fnmatchcase(column, name))
+    return next(found, None)
+
+
+def preview(path: Path) -> str | None:
+    """Return the first rows of a table as Markdown; None without rows.
+
+    The texts are untrusted: each cell is an excerpt, without any Markdown or HTML.
+    """
+    is_parquet = path.suffix == ".parquet"
+    rows = pl.read_parquet(path, n_rows=ROWS) if is_parquet else map_arrow(path).head(ROWS)
+    if rows.is_empty():
+        return None
+    short = rows.select(shortened(name, dtype) for name, dtype in rows.schema.items())
+    lines = [short.columns, ["---"] * short.width]
+    lines += [[as_excerpt(cell_text(cell), CELL_CHARS) for cell in row] for row in short.rows()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def shortened(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Cut the values of a column to what a cell can show."""
+    column = pl.col(name)
+    if isinstance(dtype, pl.String):
+        return column.str.slice(0, READ_CHARS)
+    if isinstance(dtype, pl.Array):
+        column = column.arr.to_list()
+    if isinstance(dtype, pl.Array | pl.List):
+        return column.list.head(READ_ITEMS)
+    return column
+
+
+def cell_text(value: object) -> str:
+    """Return a value as text: bytes as hexadecimal digits, lists and structs without brackets."""
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return value[:CELL_CHARS].hex()
+    if isinstance(value, list):
+        return ", ".join(cell_text(item) for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {cell_text(item)}" for name, item in value.items())
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

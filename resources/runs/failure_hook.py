@@ -20,7 +20,7 @@ import msgspec
 
 from resources.corpus import Corpus
 from resources.runs.run_notes import StepFault, notes_folder
-from resources.settings.notify import NotifyConfig, is_web_address
+from resources.settings.operations import NotifyConfig, is_web_address
 from resources.store.records import to_json
 
 WEBHOOK_VARIABLE = "TOKENMILL_WEBHOOK"

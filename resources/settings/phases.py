@@ -12,7 +12,7 @@ shares, no source beyond its cap of epochs; Chung et al. 2023, arXiv 2304.09151)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -24,7 +24,8 @@ from pydantic import (
     model_validator,
 )
 
-from resources.settings.classes import Steps, check_steps
+from resources.settings.buckets import Steps, check_steps
+from resources.settings.faults import nearest
 from resources.settings.shards import FormatName
 
 Weighting = Literal["natural", "temperature", "unimax"]
@@ -275,3 +276,49 @@ class PhaseConfig(BaseModel):
 
 class ValidationPhase(PhaseConfig):
     """The documents that are held out: each row once, in the formats of all phases."""
+
+
+SAME_ORDER = ("window_shards", "buckets")  # keys that decide the order of a source by itself
+
+
+def continues_fault(phase: PhaseConfig, phases: Sequence[PhaseConfig]) -> str | None:
+    """Return what is wrong with the phase that a phase continues, None if nothing is."""
+    by_name = {each.name: each for each in phases}
+    seen, current = [phase.name], phase
+    while current.continues is not None:
+        name = current.continues.phase
+        if name not in by_name:
+            if current is not phase:
+                return None  # the phase before has this fault itself
+            return (
+                f"unknown phase{nearest(name, list(by_name))}; the phases are {', '.join(by_name)}"
+            )
+        if name in seen:
+            return f"the phases continue each other in a circle: {' -> '.join([*seen, name])}"
+        seen.append(name)
+        current = by_name[name]
+    return None if phase.continues is None else other_order(phase, by_name[phase.continues.phase])
+
+
+def other_order(phase: PhaseConfig, earlier: PhaseConfig) -> str | None:
+    """Return the key by which two phases differ, and with it their orders of each source."""
+    for key in SAME_ORDER:
+        own, other = getattr(phase, key), getattr(earlier, key)
+        if own != other:
+            return (
+                f"phase {earlier.name!r} has {key} {shown(other)}, this one {shown(own)}, and so "
+                "other orders of its sources: give both the same"
+            )
+    if (phase.upsample is None) != (earlier.upsample is None):
+        return (
+            f"one of this phase and {earlier.name!r} has `upsample`, and draws classes of sources "
+            "by themselves: give both some, or none"
+        )
+    if phase.one_bucket_batches or earlier.one_bucket_batches:
+        return "does not go with `one_bucket_batches`, in this phase or in the one it continues"
+    return None
+
+
+def shown(value: Any) -> Any:
+    """Return a value as it is in pipeline.yaml."""
+    return "null" if value is None else list(value) if isinstance(value, tuple) else value

@@ -25,9 +25,15 @@ from pydantic import (
 )
 
 from corpus_loader.places.url_secrets import redacted
-from resources.settings.buckets import VALIDATION, BucketConfig, bucket_names, check_count
-from resources.settings.classes import PERCENTILE, class_names, class_weights
-from resources.settings.continues import continues_fault
+from resources.settings.buckets import (
+    PERCENTILE,
+    VALIDATION,
+    BucketConfig,
+    bucket_names,
+    check_count,
+    class_names,
+    class_weights,
+)
 from resources.settings.dedup import DedupConfig
 from resources.settings.engine import EngineConfig
 from resources.settings.faults import (
@@ -49,17 +55,14 @@ from resources.settings.filtering.language_rules import (
 )
 from resources.settings.filtering.presets import DOMAINS, expand_presets, lay_over
 from resources.settings.holdout import HoldoutConfig
-from resources.settings.logs import LoggingConfig
-from resources.settings.named_files import NamedFileError
-from resources.settings.notify import NotifyConfig
-from resources.settings.phases import PhaseConfig, ValidationPhase
-from resources.settings.read_yaml import YamlError, read_yaml
-from resources.settings.schedule import ScheduleConfig
+from resources.settings.named_files import NamedFileError, YamlError, read_yaml
+from resources.settings.operations import LoggingConfig, NotifyConfig, ScheduleConfig
+from resources.settings.phases import PhaseConfig, ValidationPhase, continues_fault
 from resources.settings.shards import MASK_FORMATS, ShardConfig
 from resources.settings.sources import InputPlaces, Source, url_faults
 from resources.settings.tokenizer import CHATML_TOKENS, TokenizerConfig
 from resources.settings.tracking import UrlConfig
-from resources.store.compression import DEFAULT_COMPRESSION, Compression
+from resources.store.records import DEFAULT_COMPRESSION, Compression
 from resources.store.store_place import ScratchConfig, absolute, check_store, root_of
 
 NAME_PATTERN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")

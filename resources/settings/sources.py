@@ -22,9 +22,9 @@ from pydantic import (
 
 from corpus_loader.places.url_secrets import identity, key_of, query_keys, shown, split_url
 from resources.settings.faults import KeyPath, dotted
-from resources.settings.fill_in_the_middle import FillInTheMiddle
 from resources.settings.holdout import HoldoutConfig
 from resources.settings.plug_ins import check_plug_in
+from resources.settings.tokenizer import FillInTheMiddle
 
 Scalar = str | int | float | bool
 FILE_FORMATS = (

@@ -1,4 +1,9 @@
-"""Flush, hash and lock files on a local disk."""
+"""Flush, hash and lock files on a local disk.
+
+Parts are not flushed one by one. While the machine runs, the kernel has them, whatever happens to
+the process; a power cut may leave a record without the content of its files. The lock file of a
+partition therefore holds the boot of the machine in which its writers work.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
+from io import BufferedRandom
 from pathlib import Path
 
 import xxhash
@@ -146,3 +152,22 @@ def try_lock_alone(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+Lock = BufferedRandom
+
+
+def boot_before(lock: Lock) -> bool:
+    """Return whether the last writer worked in this boot of the machine."""
+    lock.seek(0)
+    return lock.read() == BOOT_ID.read_bytes()
+
+
+def note_boot(lock: Lock) -> None:
+    """Keep the boot of the machine in the lock file, on disk before any part is written."""
+    lock.truncate(0)
+    lock.write(BOOT_ID.read_bytes())
+    lock.flush()
+    os.fsync(lock.fileno())

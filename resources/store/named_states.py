@@ -18,9 +18,8 @@ import msgspec
 from corpus_loader.places.files import TAGS, is_tag_name
 from corpus_loader.seal import sealed, unsealed
 from resources.store.medium import medium_of
-from resources.store.records import to_line
+from resources.store.records import StoreError, to_line
 from resources.store.scratch import place_of
-from resources.store.store_errors import StoreError
 
 HOLDS = "_holds"
 SUFFIX = ".json"
@@ -83,11 +82,6 @@ def tag_path(root: Path, name: str) -> Path:
 def hold_path(root: Path, source: str) -> Path:
     """Return the path of the hold of a source, whose name is that of a partition."""
     return root / HOLDS / f"{source}{SUFFIX}"
-
-
-def read_tag(root: Path, name: str) -> Tag | None:
-    """Return a tag, None if there is none; StoreError if its file is damaged."""
-    return read_named(tag_path(root, name), Tag) if is_tag_name(name) else None
 
 
 def read_tags(root: Path) -> dict[str, Tag]:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from resources.store.disk import BLOCK_BYTES, block_digest, xxh3_of
 from resources.store.mapped_files import map_array
 from resources.store.medium import medium_of
+from resources.store.records import DamagedFileError
 from resources.store.scratch import place_of, scratch_of
-from resources.store.store_errors import DamagedFileError
 
 DIGEST_HEX = 16  # of a block: 64 bits find damage as well as 128, and forgery is not looked for
 CHECKED_FILES = 1 << 18  # remembered by a process, 300 bytes each

@@ -12,7 +12,7 @@ two writers one commits and the other fails with a message. Readers trust the ne
 what it names. All that was written, names too, is flushed once, by syncfs(2), before the manifest:
 a power cut before that may lose parts, but never leaves a manifest that names a missing file. A
 record may survive a power cut that its files have not survived: parts that no manifest names are
-compared with their hashes by the first writer after it (power_cuts.py). After a kill nothing is
+compared with their hashes by the first writer after it (disk.py). After a kill nothing is
 lost: the kernel has it.
 """
 
@@ -32,14 +32,16 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 
 from corpus_loader.seal import sealed, unsealed
-from resources.store.compression import DEFAULT_COMPRESSION, LEVEL, POLARS_NAMES, Compression
 from resources.store.disk import (
     BLOCK_BYTES,
     TEMPORARY_PREFIX,
+    Lock,
     block_hashes,
+    boot_before,
     has_size,
     hash_file,
     make_folder,
+    note_boot,
     remove,
     sync_folder,
     try_lock_alone,
@@ -48,9 +50,12 @@ from resources.store.disk import (
 )
 from resources.store.medium import Hold, medium_of
 from resources.store.named_states import numbers_named
-from resources.store.power_cuts import Lock, boot_before, note_boot
 from resources.store.published import PublishedFile
 from resources.store.records import (
+    DEFAULT_COMPRESSION,
+    LEVEL,
+    POLARS_NAMES,
+    Compression,
     FileRecord,
     Manifest,
     Numbers,
@@ -63,8 +68,8 @@ from resources.store.records import (
     to_json,
     to_line,
 )
+from resources.store.records import StoreError as StoreError
 from resources.store.scratch import place_of
-from resources.store.store_errors import StoreError as StoreError
 
 RECORDS = "_parts"
 REMOVED_AT_ONCE = 256  # files between two looks at the lease: a second or two of requests

@@ -9,8 +9,7 @@ import polars as pl
 
 from assets.deduped.minhash.minhash import permutations
 from assets.deduped.minhash.signatures import signatures
-from resources.settings.dedup import DedupConfig
-from resources.settings.lsh import solve_bands
+from resources.settings.dedup import DedupConfig, solve_bands
 
 TEXTS = ["The quick brown fox jumps over the lazy dog, twice.", "机器学习 GPU加速"]
 DOCUMENTS = pl.DataFrame({"doc_id": ["en", "zh"], "text": TEXTS})

@@ -26,9 +26,8 @@ from assets.sharded.pinned_shards import pinned_places
 from assets.sharded.shard_files import files_of, shard_name
 from corpus_loader.mixture import mixture_json
 from resources.settings.phases import PhaseConfig
-from resources.store.records import Stats, to_json
+from resources.store.records import DamagedFileError, Stats, to_json
 from resources.store.store import StoreError
-from resources.store.store_errors import DamagedFileError
 
 FIRST, SECOND = shard_name(0), shard_name(1)
 ALL_OF_IT = {"weighting": "natural", "batch_samples": 4}

@@ -10,7 +10,7 @@ import pytest
 
 from assets.report.drift import LEAST_RUNS, judge_drift
 from pipeline_defs.partitions import partitions_of
-from resources.materialize.drift_check import CHECK_DRIFT, PROFILE, drift_spec, drifts_of_run
+from resources.materialize.history_checks import CHECK_DRIFT, PROFILE, drift_spec, drifts_of_run
 from resources.materialize.materialization import stage_asset
 from resources.profiles import Profile
 from resources.stage import DriftCheck, Stage

@@ -8,7 +8,7 @@ import pytest
 
 from assets.deduped.clusters.report import rate_jump
 from pipeline_defs.partitions import partitions_of
-from resources.materialize.history_check import check_spec
+from resources.materialize.history_checks import check_spec
 from resources.materialize.materialization import stage_asset
 from resources.stage import HistoryCheck, Stage
 from resources.tasks import GLOBAL, Plan

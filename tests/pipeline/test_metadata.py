@@ -16,8 +16,14 @@ from markdown_it import MarkdownIt
 
 from assets.stages import BY_NAME, used_stages
 from resources.dagster_home import tables_folder
-from resources.materialize.metadata import log_line
-from resources.materialize.preview import CELL_CHARS, ROWS, ShownTable, cell_text, preview
+from resources.materialize.metadata import (
+    CELL_CHARS,
+    ROWS,
+    ShownTable,
+    cell_text,
+    log_line,
+    preview,
+)
 from resources.run_reports import RunReport
 from resources.store.records import Stats, to_json
 

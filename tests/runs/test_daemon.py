@@ -13,8 +13,7 @@ from builders import write_corpus
 from command_line import KEEPS, LONGEST_SECONDS, ROOT, start, start_raw, told, until
 from lock_holder import holder_process
 
-from resources.runs.run_notes import read_notes
-from resources.runs.run_tags import STORE
+from resources.runs.run_notes import STORE, read_notes
 
 BUILD = ("dagster", "job", "execute", "-m", "pipeline_defs.definitions", "-j", "build_corpus")
 

@@ -13,7 +13,7 @@ import pytest
 
 from resources.errors import UsageError
 from resources.event_lines import About, events_written, message_of, write_event
-from resources.settings.logs import LoggingConfig
+from resources.settings.operations import LoggingConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITERS, LINES = 4, 1000
@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 from resources.event_lines import About, events_written, write_event
-from resources.settings.logs import LoggingConfig
+from resources.settings.operations import LoggingConfig
 
 folder, writer, lines = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 config = LoggingConfig(path="events.jsonl", max_bytes=20_000, keep_files=1000)

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from resources.settings.dedup import DedupConfig
-from resources.settings.lsh import candidate_probability, solve_bands
+from resources.settings.dedup import DedupConfig, candidate_probability, solve_bands
 
 
 @pytest.mark.parametrize("num_perm", [2, 16, 64])

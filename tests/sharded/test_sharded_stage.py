@@ -35,8 +35,7 @@ from resources.engine.cost import Cost
 from resources.engine.map_parts import map_parts
 from resources.engine.run_task import Ended, PartUseError
 from resources.engine.system_errors import SystemFault
-from resources.store.records import Manifest, PartRecord
-from resources.store.store_errors import DamagedFileError
+from resources.store.records import DamagedFileError, Manifest, PartRecord
 from resources.tasks import Plan, Task
 
 Shards = Callable[..., Manifest]

@@ -7,8 +7,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from resources.store.compression import Compression
-from resources.store.records import fingerprint_of
+from resources.store.records import Compression, fingerprint_of
 from resources.tasks import TaskMaker
 from tests.builders import open_corpus, write_corpus
 

@@ -13,16 +13,14 @@ import pytest
 from polars.testing import assert_frame_equal
 from s3_server import s3_bucket
 
-from resources.store import leases, object_store, scratch
-from resources.store.leases import WriterLease
+from resources.store import object_store, scratch
 from resources.store.loader_files import StoreFiles
 from resources.store.medium import Medium, medium_of
-from resources.store.object_store import ObjectStore
-from resources.store.records import Manifest, PartRecord, Stats
+from resources.store.object_store import ObjectStore, WriterLease
+from resources.store.records import DamagedFileError, Manifest, PartRecord, Stats, StoreError
 from resources.store.scratch import Scratch, computing, make_room, open_scratch, scratch_of
 from resources.store.snapshot import Snapshot
 from resources.store.store import Partition, PartWriter, Store
-from resources.store.store_errors import DamagedFileError, StoreError
 
 URL = "s3://corpora/web"
 ROWS = pl.DataFrame({"doc_id": ["a", "b"]})
@@ -209,7 +207,7 @@ def test_the_lease_of_a_dead_writer_is_removed(root: Path, monkeypatch: pytest.M
     with WriterLease(objects, "filtered/web").held() as lease:
         assert not lease.is_alone()
         time.sleep(1.1)  # the times of objects are in seconds
-        monkeypatch.setitem(leases.STALE_SECONDS, leases.WRITER, 0.5)
+        monkeypatch.setitem(object_store.STALE_SECONDS, object_store.WRITER, 0.5)
         assert lease.is_alone()
     assert objects.list_objects("filtered/web") == []
 
@@ -220,7 +218,7 @@ def test_a_writer_without_its_lease_does_not_commit(
     mine = web(root)
     with mine.writing(3):
         record = publish(mine)
-        monkeypatch.setitem(leases.STALE_SECONDS, leases.WRITER, 0.0)
+        monkeypatch.setitem(object_store.STALE_SECONDS, object_store.WRITER, 0.0)
         with pytest.raises(StoreError, match="the lease of this run could not be renewed"):
             mine.commit(manifest(record))
         monkeypatch.undo()
@@ -267,7 +265,7 @@ def test_a_writer_waits_for_one_that_removes_files(root: Path) -> None:
 def test_a_sweeper_that_died_keeps_no_one_waiting_for_long(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(leases.STALE_SECONDS, leases.SWEEPER, 0.5)
+    monkeypatch.setitem(object_store.STALE_SECONDS, object_store.SWEEPER, 0.5)
     objects = objects_of(root).objects
     assert WriterLease(objects, "filtered/web").is_alone()
     time.sleep(1.1)  # the times of objects are in seconds

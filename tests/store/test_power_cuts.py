@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.store import power_cuts
+from resources.store import disk
 from resources.store.records import Manifest, PartRecord, Stats
 from resources.store.store import Partition, PartWriter, Store
 
@@ -28,7 +28,7 @@ def lose(web: Partition, part: PartRecord) -> None:
 def start_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boot: str) -> None:
     path = tmp_path / boot
     path.write_text(f"{boot}\n")
-    monkeypatch.setattr(power_cuts, "BOOT_ID", path)
+    monkeypatch.setattr(disk, "BOOT_ID", path)
 
 
 def test_a_part_without_its_content_is_dropped_after_a_power_cut(
@@ -67,4 +67,4 @@ def test_parts_of_manifests_and_of_this_boot_are_not_read_again(
 def test_the_boot_is_noted_once(web: Partition) -> None:
     for _ in range(2):
         with web.writing(keep_manifests=3):
-            assert (web.folder / ".lock").read_bytes() == power_cuts.BOOT_ID.read_bytes()
+            assert (web.folder / ".lock").read_bytes() == disk.BOOT_ID.read_bytes()

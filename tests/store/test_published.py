@@ -10,9 +10,8 @@ from assets.deduped.index.index_files import entries_of_keys
 from resources.store import published
 from resources.store.disk import BLOCK_BYTES
 from resources.store.published import PublishedArray, PublishedFile
-from resources.store.records import Stats
+from resources.store.records import DamagedFileError, Stats
 from resources.store.store import PartWriter, Store, published_file
-from resources.store.store_errors import DamagedFileError
 
 VALUES = BLOCK_BYTES // 8  # of a block
 NUM_BLOCKS = 4

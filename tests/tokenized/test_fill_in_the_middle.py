@@ -30,8 +30,7 @@ from assets.tokenized.fill_in_the_middle import (
 from assets.tokenized.kept_tokenizer import config_of, refusal, training_changes
 from assets.tokenized.round_trip import round_trip
 from assets.tokenized.tokenizer import TokenizerError, fill_ids, train_bpe
-from resources.settings.fill_in_the_middle import FillTokens
-from resources.settings.tokenizer import TokenizerConfig
+from resources.settings.tokenizer import FillTokens, TokenizerConfig
 
 CONFIG = TokenizerConfig(vocab_size=VOCAB_SIZE).with_fill_tokens()
 PREFIX, MIDDLE, SUFFIX = 1, 2, 3

@@ -16,7 +16,7 @@ import msgspec
 
 from assets.raw.places.object_files import match
 from resources.errors import InputError
-from resources.settings.read_yaml import YamlError, parse_yaml
+from resources.settings.named_files import YamlError, parse_yaml
 
 README = "README.md"
 TRAIN = "train"

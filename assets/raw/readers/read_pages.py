@@ -36,7 +36,7 @@ from assets.raw.readers.format import Format
 from assets.raw.readers.html_child import NO_MEMORY
 from assets.raw.readers.input_file import WHOLE_FILE, InputFile, Slice
 from assets.raw.readers.input_record import InputRecord
-from resources.settings.read_yaml import check_size
+from resources.settings.named_files import check_size
 from resources.settings.sources import SourceConfig
 
 SCRIPT = Path(__file__).with_name("html_child.py")
