@@ -105,6 +105,28 @@ assert pl.read_parquet(task.published_file("lengths")[0].checked()).rows() == [(
 assert "lengths" in SOURCE_STAGES
 """
 
+KEEP_ON_DISK = """
+from pathlib import Path
+from corpus_loader.places.remote import open_files
+from resources.store.store_place import ScratchConfig, root_of
+from resources.store.records import Manifest, Stats
+from resources.store.store import PartWriter, Store
+
+place = Path("remote").absolute()
+url = f"disk:/{place}"
+scratch = ScratchConfig(folder="scratch")
+folder = Store(root_of(url, Path("pipeline.yaml").absolute(), scratch)).partition("raw", "web")
+with folder.writing(1):
+    writer = PartWriter(folder, "p", "f" * 32)
+    writer.write_text("note", "txt", "Bees fly.")
+    folder.commit(Manifest("raw", "web", "f" * 32, "1", {}, (writer.publish(Stats()),), Stats()))
+assert folder.newest_manifest().parts[0].name == "p"
+[note] = place.glob("raw/web/p-*.note.txt")
+files = open_files(url, "first", "cache", None)
+assert files.newest("raw/web/_manifests") == "raw/web/_manifests/00000001.json"
+assert files.read(f"raw/web/{note.name}") == b"Bees fly."
+"""
+
 
 def follow(recipe: str, folder: Path) -> list[str]:
     """Copy the product to a folder, make the changes of a recipe, and return the changed files."""
@@ -140,6 +162,7 @@ def changed(text: str, diff: str) -> str:
         ("A verb", PRINT_SIZES, r"raw +1,234 *\n.*\"raw\": 1234.*Print the bytes of each stage"),
         ("A shard format", WRITE_TEXT_IDS, ""),
         ("A stage between two others", MEASURE_LENGTHS, ""),
+        ("A store backend", KEEP_ON_DISK, ""),
     ],
 )
 def test_a_recipe_of_contributing_works(

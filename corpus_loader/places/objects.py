@@ -105,7 +105,7 @@ class Objects:
         self.patient: dict[int, ObjectStore] = {}
         check_process()
         try:
-            self.store = open_store(url, READ_SECONDS)
+            self.store = self.connect(READ_SECONDS)
         except (exceptions.BaseError, ValueError) as error:
             raise CorpusError(
                 f"{url!r} is no place of a corpus ({first_line(error)}). Give a folder, or a URL "
@@ -114,7 +114,11 @@ class Objects:
 
     def __reduce__(self) -> tuple[type[Objects], tuple[str]]:
         """A copy in another process connects by itself: modules and clients cannot be sent."""
-        return Objects, (self.url,)
+        return type(self), (self.url,)
+
+    def connect(self, read_seconds: int) -> ObjectStore:
+        """Return a client of obstore that waits so long for an answer."""
+        return open_store(self.url, read_seconds)
 
     def blocks(self, name: str, start: int) -> Iterator[bytes]:
         """Yield the bytes of an object from `start` on, once; raises Interrupted if cut."""
@@ -283,7 +287,7 @@ class Objects:
         size = 1 << num_bytes.bit_length()  # a client is made in 45 ms
         if size not in self.patient:
             seconds = READ_SECONDS + size // PUT_BYTES_PER_SECOND
-            self.patient[size] = open_store(self.url, seconds)
+            self.patient[size] = self.connect(seconds)
         return self.patient[size]
 
     def create(self, key: str, content: bytes) -> bool:

@@ -27,6 +27,7 @@ from corpus_loader.places.files import (
     manifest_path,
     newest_number,
 )
+from corpus_loader.places.object_stores import open_objects
 from corpus_loader.places.threads import map_in_threads
 from corpus_loader.places.transports import Transport, is_there, read_blocks
 
@@ -72,9 +73,7 @@ def open_transport(url: str) -> Transport:
         from corpus_loader.places.http_client import HttpTransport
 
         return HttpTransport(url)
-    from corpus_loader.places.objects import Objects
-
-    return Objects(url)
+    return open_objects(url)
 
 
 class RemoteStore:

@@ -33,6 +33,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.object_stores import open_objects
 from corpus_loader.places.objects import Objects
 from corpus_loader.places.transports import read_blocks
 from resources.store.disk import make_folder
@@ -181,7 +182,7 @@ class ObjectStore:
 
     def __init__(self, scratch: Scratch) -> None:
         self.scratch = scratch
-        self.objects = Objects(scratch.remote.url)
+        self.objects = open_objects(scratch.remote.url)
         self.unswept = float("inf")  # bytes copied by this process since it counted
         self.guard = Lock()
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from corpus_loader.places.object_stores import OBJECT_STORES
 from corpus_loader.places.url_secrets import split_url
 from resources.store.scratch import default_scratch, open_scratch
-
-OBJECT_STORES = ("s3", "gs", "az")
 
 
 class ScratchConfig(BaseModel):
