@@ -33,7 +33,7 @@ from corpus_loader.order import (
     Samples,
     SourceOrder,
     SourceShape,
-    check_positions,
+    as_positions,
 )
 from corpus_loader.permutation import derive_key
 from corpus_loader.weighted_round_robin import Turns
@@ -217,10 +217,9 @@ class OneBucketOrder:
 
         Raises ValueError for a position below 0, and for any if the phase has no samples.
         """
-        wanted = np.asarray(positions, np.int64).ravel()
+        wanted = as_positions(positions, len(self))
         if wanted.size == 0:
             return Samples(np.empty(0, np.uint16), wanted, wanted)
-        check_positions(wanted, len(self))
         epoch, place = np.divmod(wanted, len(self))
         which, inside = self.lookup(place)
         source, row = np.empty(wanted.size, np.uint16), np.empty_like(place)

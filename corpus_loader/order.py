@@ -46,11 +46,12 @@ def order_seed(seed: int, phase: str) -> int:
     return derive_key(seed, "phase", phase) >> (64 - SEED_BITS)
 
 
-def check_positions(positions: Int64s, samples: int) -> None:
-    """Raise ValueError for a position below 0, and for any of a phase without samples."""
-    least = int(positions.min())
-    if least < 0 or samples == 0:
-        raise ValueError(f"no sample at position {least} of a phase of {samples} samples")
+def as_positions(positions: npt.ArrayLike, samples: int) -> Int64s:
+    """Return positions, int64 [n]; ValueError for one below 0, or in a phase without samples."""
+    wanted = np.asarray(positions, np.int64).ravel()
+    if wanted.size and (wanted.min() < 0 or samples == 0):
+        raise ValueError(f"no sample at position {wanted.min()} of a phase of {samples} samples")
+    return wanted
 
 
 @dataclass(frozen=True)
@@ -254,10 +255,9 @@ class PhaseOrder:
 
         Raises ValueError for a position below 0, and for any if the phase has no samples.
         """
-        wanted = np.asarray(positions, np.int64).ravel()
+        wanted = as_positions(positions, len(self))
         if wanted.size == 0:
             return Samples(np.empty(0, np.uint16), wanted, wanted)
-        check_positions(wanted, len(self))
         least, largest = int(wanted.min()), int(wanted.max())
         blocks = min(wanted.size, (largest - least) // self.batch_samples + 2)
         table = max(blocks * max(self.batch_samples, len(self.sources)), wanted.size)

@@ -71,13 +71,11 @@ def totals_of(strata: Sequence[Blocks], rng: np.random.Generator) -> Totals:
     freedom = max(1, sum(len(each.spans) - 1 for each in strata) // SKEWED)
     width = (NORMAL / student(freedom)) ** 2 / WIDER
     values = sum(each.size * each.values.sum(0) / each.spans.sum(0) for each in strata)
-    draws = sum(drawn_sizes(each, rng) * drawn_rates(each, width, rng) for each in strata)
+    draws: Floats | int = 0
+    for each in strata:
+        doubt = rng.normal(0.0, max(each.doubt, LEAST_DOUBT), (DRAWS, 1))
+        draws = draws + each.size * np.exp(doubt) * drawn_rates(each, width, rng)
     return Totals(np.asarray(values, np.float64), np.asarray(draws, np.float64))
-
-
-def drawn_sizes(blocks: Blocks, rng: np.random.Generator) -> Floats:
-    """Draw what the size of a stratum may be, [DRAWS, 1]."""
-    return blocks.size * np.exp(rng.normal(0.0, max(blocks.doubt, LEAST_DOUBT), (DRAWS, 1)))
 
 
 def drawn_rates(blocks: Blocks, width: float, rng: np.random.Generator) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from corpus_loader.mixture import MIXTURE_FILE, drawn_paths
@@ -21,21 +20,19 @@ def pinned_places(partition: Partition, keep_manifests: int | None = None) -> se
     store = Store(partition.folder.parent.parent)
     phases = [phase for phase in store.partitions() if phase.stage == MIXED]
     try:
-        manifests = [each for phase in phases for each in mixtures_of(phase, keep_manifests)]
-        places = {place for each in manifests for place in places_of(store, each)}
+        kept = (
+            newest_first(phase)
+            if keep_manifests is None
+            else map(phase.read_manifest, phase.kept_numbers(keep_manifests))
+            for phase in phases
+        )
+        places = {place for each in kept for one in each for place in places_of(store, one)}
     except StoreError:
         medium, root = partition.medium, partition.folder
         files = medium.sizes(root).keys()
         rows = {name for name in files if name.endswith(".rows")}
         return {root / name for name in rows | (set(medium.names(root)) - files)}
     return {place for place in places if place.parent == partition.folder}
-
-
-def mixtures_of(phase: Partition, keep_manifests: int | None) -> Iterator[Manifest]:
-    """Yield the manifests of a phase that are kept, or all that are there."""
-    if keep_manifests is None:
-        return newest_first(phase)
-    return (phase.read_manifest(number) for number in phase.kept_numbers(keep_manifests))
 
 
 def places_of(store: Store, manifest: Manifest) -> set[Path]:

@@ -212,7 +212,11 @@ def write_index(task: Task[IndexInputs]) -> list[PartRecord]:
     records = list(shard_records(task, found))
     removed = {} if found.ledger.is_one else removed_rows(inputs.source, found)
     counts = {name: len(of_shard.rows) for name, of_shard in removed.items()}
-    for split, of_split in by_split(records).items():
+    splits: dict[str, list[PartRecord]] = {"": []}  # those of training anyhow
+    for record in records:
+        [bucket] = numbers_of(record, ShardedNumbers).shards
+        splits.setdefault(split_of(bucket), []).append(record)
+    for split, of_split in splits.items():
         shards = replace(inputs.shards, split=split)
         for name in shards.formats:
             listed = of_split
@@ -245,15 +249,6 @@ def shard_records(task: Task[IndexInputs], found: PublishedLedger) -> Iterator[P
             record = task.folder.find_part(name, fingerprint)
             assert record is not None, f"{task.title}: {name} is not published"
             yield record
-
-
-def by_split(records: list[PartRecord]) -> dict[str, list[PartRecord]]:
-    """Return the shards of each split that has some, and those of training anyhow."""
-    splits: dict[str, list[PartRecord]] = {"": []}
-    for record in records:
-        [bucket] = numbers_of(record, ShardedNumbers).shards
-        splits.setdefault(split_of(bucket), []).append(record)
-    return splits
 
 
 def removed_rows(source: ShardedSource, found: PublishedLedger) -> dict[str, RemovedOfShard]:

@@ -111,9 +111,8 @@ def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = 
     except urllib.error.HTTPError as error:
         error.close()
         if error.code in TRY_AGAIN:
-            asked = error.headers.get("Retry-After") or rate_limit(
-                error.headers.get("RateLimit", "")
-            )
+            limit = RATE_LIMIT.search(error.headers.get("RateLimit", ""))
+            asked = error.headers.get("Retry-After") or (limit[1] if limit else "")
             raise Interrupted(status_text(error.code), retry_after=pause_asked(asked)) from None
         raise StatusError(url, error.code) from None
     except NetrcError as error:
@@ -123,12 +122,6 @@ def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = 
     except (OSError, http.client.HTTPException) as error:
         raise Interrupted(f"{shown(url)}: {type(error).__name__}: {error}") from error
     return answer
-
-
-def rate_limit(header: str) -> str:
-    """Return the seconds after which a RateLimit ends that has no requests left."""
-    limit = RATE_LIMIT.search(header)
-    return limit[1] if limit else ""
 
 
 def status_text(status: int) -> str:

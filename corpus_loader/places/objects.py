@@ -238,7 +238,10 @@ class Objects:
                 info = object_info(answer.meta)
             before[:] = [info]
             for block in answer.stream(min_chunk_size=BLOCK_BYTES):
-                write_local(file, block)
+                try:
+                    file.write(block)
+                except OSError as error:
+                    raise LocalError(error) from error
                 patience.renew()
             return info
 
@@ -365,14 +368,6 @@ class LocalError(Exception):
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
         self.error = error
-
-
-def write_local(file: IO[bytes], block: Any) -> None:
-    """Write a block to a local file; LocalError if the disk fails."""
-    try:
-        file.write(block)
-    except OSError as error:
-        raise LocalError(error) from error
 
 
 def clear_error(error: Exception, fault: str) -> Exception:

@@ -160,9 +160,12 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
             found: dict[str, float] = super().evaluate(held, ignore_keys, metric_key_prefix)
             return found
         sums = self.loss_by_source(held)
-        by_source = zip(held.dataset.loader.sources, sums, strict=True)
-        metrics = {f"{metric_key_prefix}_loss": mean_of(sums.sum(0))}
-        metrics |= {f"{metric_key_prefix}_{name}_loss": mean_of(one) for name, one in by_source}
+        names = ["", *(f"_{name}" for name in held.dataset.loader.sources)]
+        losses, counts = torch.cat([sums.sum(0, keepdim=True), sums]).unbind(1)
+        means = (losses / counts).tolist()
+        metrics = {
+            f"{metric_key_prefix}{name}_loss": loss for name, loss in zip(names, means, strict=True)
+        }
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(
             self.args, self.state, self.control, metrics
@@ -201,11 +204,6 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
         if folder:
             self.corpus.load_state_dict(read_state(Path(folder) / STATE_FILE))
         return super().train(resume_from_checkpoint=folder or None, **others)
-
-
-def mean_of(sums: torch.Tensor) -> float:
-    """Return the mean of a sum and its count."""
-    return float(sums[0] / sums[1])
 
 
 def folder_of(args: Any, state: Any) -> Path:
