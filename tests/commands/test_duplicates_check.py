@@ -10,7 +10,7 @@ from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
 from assets.deduped.minhash.minhash import shingle_sets
-from pipeline_defs.commands.look.datasketch_pairs import (
+from pipeline_defs.commands.look.duplicates_check import (
     Removal,
     Sample,
     accepted_of,

@@ -57,7 +57,7 @@ def test_the_pieces_give_back_both_texts(one: str, other: str) -> None:
 @given(one=TEXTS, other=TEXTS)
 def test_every_unit_gives_back_both_texts(limits: tuple[int, int], one: str, other: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(f"{MODULE}.MAX_WORDS", limits[0])
+        patch.setattr(f"{MODULE}.MAX_TOKENS", limits[0])
         patch.setattr(f"{MODULE}.MAX_LINES", limits[1])
         check_complete(one, other, diff_texts(one, other).segments)
 
@@ -80,7 +80,7 @@ def test_long_texts_are_compared_by_lines_and_longer_ones_not_at_all() -> None:
 
     assert by_lines.unit == "lines"
     added = [text for change, text in by_lines.segments if change == "added"]
-    assert added == ["LINE 7", "this is LINE"]
+    assert added == ["LINE 7\n", "this is LINE"]
     lines = "x\n" * 2_100_000
     assert diff_texts(f"a\n{lines}b", f"c\n{lines}d").unit == "text"
 
