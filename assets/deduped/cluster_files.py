@@ -31,7 +31,6 @@ TABLE_SCHEMA = {"row": pl.UInt32, **{k: v for k, v in CLUSTER_SCHEMA.items() if 
 class DecidedPart:
     """A part of the last run, its table, and the number of its rows that had a candidate."""
 
-    name: str
     fingerprint: str
     table: PublishedFile
     candidates: int

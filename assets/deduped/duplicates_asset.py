@@ -298,7 +298,6 @@ def read_decided(corpus: Corpus, index: IndexManifest, config: dict[str, Any]) -
     candidates = read_names(listed)
     parts = {
         int(part.name): DecidedPart(
-            part.name,
             part.fingerprint,
             corpus.store.part_file(manifest, part, "clusters"),
             candidates[part.name].candidates,

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -110,20 +110,19 @@ def encode_chats(
     return columns.take()
 
 
+@dataclass
 class ChatColumns:
     """Ids, masks and texts of conversations, in the order of being added."""
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        reference: ReferenceEncoder,
-        form: TokenFormat,
-        special: SpecialTokens,
-    ) -> None:
-        self.encoder, self.reference, self.form, self.special = encoder, reference, form, special
-        self.doc_ids, self.texts = list[str](), list[str]()
-        self.ids, self.masks = [np.zeros(0, form.dtype)], [np.zeros(0, np.bool_)]
-        self.rejected = list[tuple[str, str, str]]()
+    encoder: Encoder
+    reference: ReferenceEncoder
+    form: TokenFormat
+    special: SpecialTokens
+    doc_ids: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    ids: list[NDArray[Any]] = field(default_factory=list)
+    masks: list[Bools] = field(default_factory=list)
+    rejected: list[tuple[str, str, str]] = field(default_factory=list)
 
     def add(self, doc_ids: pl.Series, texts: pl.Series, template: ChatTemplate) -> None:
         """Render and encode some conversations together."""
@@ -150,12 +149,14 @@ class ChatColumns:
 
     def take(self) -> EncodedChats:
         """Return what was added."""
-        offsets = np.cumsum([len(ids) for ids in self.ids], dtype=np.int64)
+        offsets = np.cumsum([0, *map(len, self.ids)], dtype=np.int64)
+        ids = np.concatenate([np.zeros(0, self.form.dtype), *self.ids])
+        masks = np.concatenate([np.zeros(0, np.bool_), *self.masks])
         encoded = pl.DataFrame(
             [
                 pl.Series("doc_id", self.doc_ids, pl.String),
-                list_series(np.concatenate(self.ids), offsets).alias("tokens"),
-                list_series(np.concatenate(self.masks), offsets).alias("loss_mask"),
+                list_series(ids, offsets).alias("tokens"),
+                list_series(masks, offsets).alias("loss_mask"),
             ]
         )
         rejected = pl.DataFrame(self.rejected, schema=REJECTED_SCHEMA, orient="row")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import Any
 
@@ -164,7 +164,7 @@ def encode_with(
         if draws is not None and form.fill is not None:
             sections = rearrange(sections, draws.of(rows), form.fill)
         columns.add(sections, num_bytes[rows])
-    num_tokens = np.concatenate(columns.num_tokens)
+    num_tokens = np.concatenate([np.zeros(0, np.int64), *columns.num_tokens])
     is_kept = num_tokens > 0
     doc_ids = documents["doc_id"].filter(pl.Series(is_kept))
     sizes = num_tokens[is_kept] + form.marks_of(doc_ids).to_numpy()
@@ -175,20 +175,16 @@ def encode_with(
     return documents.select("doc_id").filter(pl.Series(is_kept)).with_columns(**lists)
 
 
+@dataclass
 class TokenColumns:
     """Ids and offsets of documents, with their marks, end to end in the order of being added."""
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        reference: ReferenceEncoder,
-        form: TokenFormat,
-        ids: GrowingArray,
-        starts: GrowingArray,
-    ) -> None:
-        self.encoder, self.reference, self.form = encoder, reference, form
-        self.ids, self.starts = ids, starts
-        self.num_tokens = [np.zeros(0, np.int64)]  # of each document's text
+    encoder: Encoder
+    reference: ReferenceEncoder
+    form: TokenFormat
+    ids: GrowingArray
+    starts: GrowingArray
+    num_tokens: list[Int64s] = field(default_factory=list)  # of the texts of each `add`
 
     def add(self, sections: Sections, sizes: NDArray[np.uint32]) -> None:
         """Encode documents of `sizes` bytes: together, or one that is long in pieces."""

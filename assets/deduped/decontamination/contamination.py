@@ -36,11 +36,6 @@ def is_contaminated(config: DecontaminationConfig) -> pl.Expr:
     return enough & (pl.col("item_share") >= config.min_share)
 
 
-def contaminated(hits: pl.DataFrame, config: DecontaminationConfig) -> pl.Series:
-    """Return the doc_id of each contaminated document, once, in the order of `hits`."""
-    return hits.filter(is_contaminated(config))["doc_id"].unique(maintain_order=True)
-
-
 def tag_documents(
     documents: pl.DataFrame, hits: pl.DataFrame, config: DecontaminationConfig
 ) -> pl.DataFrame:
