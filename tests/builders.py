@@ -57,6 +57,13 @@ def open_corpus(config: Path, store: Path | None = None) -> Any:
     return Corpus(load_settings(config), config, Store(store or config.parent / "store"))
 
 
+def published(corpus: Any, source: str = "prose", kind: str = "documents") -> pl.DataFrame:
+    """The newest documents of `raw`, or its quarantine, in the order of its parts."""
+    manifest = corpus.store.newest("raw", source)
+    files = [file for part in manifest.parts if (file := part.file(kind))]
+    return pl.concat([pl.read_parquet(corpus.store.file_of(manifest, f).checked()) for f in files])
+
+
 def deduped(corpus: Any, source: str, *columns: str) -> list[pl.DataFrame]:
     """Columns, all if none is named, of the documents that `deduped` keeps, part by part."""
     from assets.deduped.document_files import kept_documents, read_kept

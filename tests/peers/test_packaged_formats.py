@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
-from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from builders import Build, hashes, open_corpus, published, sentence, write_corpus, write_jsonl
 from command_line import until
 from format_folders import peer
 from hub_server import Hub, hub_server
@@ -78,13 +78,6 @@ def built(build: Build, config: Path) -> Any:
     return corpus
 
 
-def table(corpus: Any, kind: str = "documents") -> pl.DataFrame:
-    """The documents of the newest state, or its quarantine."""
-    manifest = corpus.store.newest("raw", "prose")
-    files = [f for p in manifest.parts for f in p.files if f.kind == kind]
-    return pl.concat([pl.read_parquet(corpus.store.root / "raw/prose" / f.path) for f in files])
-
-
 @pytest.mark.parametrize(
     ("name", "content", "texts", "meta"),
     [
@@ -99,7 +92,7 @@ def test_rows_become_documents(
     name: str, content: bytes, texts: list[str], meta: str, hub: Hub, tmp_path: Path, build: Build
 ) -> None:
     hub.add("acme/bio", {f"data/{name}": content, "README.md": b"# Bio"})
-    documents = table(built(build, write(tmp_path)))
+    documents = published(built(build, write(tmp_path)))
     assert documents["text"].to_list() == texts
     assert documents["meta"][0] == meta
     origins = [{"file": f"hf://acme/bio/data/{name}", "row": row} for row in range(len(texts))]
@@ -108,7 +101,9 @@ def test_rows_become_documents(
 
 def test_columns_are_those_that_are_wanted(hub: Hub, tmp_path: Path, build: Build) -> None:
     hub.add("acme/bio", {"x.gb": GENBANK})
-    documents = table(built(build, write(tmp_path, columns=["sequence", "definition", "length"])))
+    documents = published(
+        built(build, write(tmp_path, columns=["sequence", "definition", "length"]))
+    )
     assert documents["text"].to_list() == ["ACGT"]
     assert documents["meta"].to_list() == ['{"definition":"A locus.","length":4}']
 
@@ -117,8 +112,8 @@ def test_a_file_of_xml_is_a_document(hub: Hub, tmp_path: Path, build: Build) -> 
     files = {"a.xml": "<a>\r\n é</a>".encode(), "b.xml": b"<b/>", "c.xml": b"<c>%d</c>" % 10**999}
     hub.add("acme/bio", files)
     corpus = built(build, write(tmp_path, text_field="text", max_record_bytes=1000))
-    assert table(corpus)["text"].to_list() == ["<a>\n é</a>", "<b/>"]
-    [error] = table(corpus, "quarantine")["error"]
+    assert published(corpus)["text"].to_list() == ["<a>\n é</a>", "<b/>"]
+    [error] = published(corpus, "quarantine")["error"]
     assert error == "record has 1,007 bytes, above max_record_bytes=1,000"
 
 
@@ -130,8 +125,8 @@ def test_rows_are_exact_through_cut_connections_and_503s(
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     options = {"text_field": "text", "where": "hf://acme/bio/*.h5"}
     calm = built(build, write(tmp_path / "calm", **options))
-    assert table(calm)["text"].to_list() == [sentence(n) for n in range(500)]
-    assert table(calm)["meta"][300] == '{"n":300}'
+    assert published(calm)["text"].to_list() == [sentence(n) for n in range(500)]
+    assert published(calm)["meta"][300] == '{"n":300}'
     assert hub.served() == len(files["x.h5"]) + len(files["y.h5"])
     assert {each.host for each in hub.requests if each.served} == {"other"}
     assert {each.token for each in hub.requests if each.host == "other"} == {""}
@@ -156,7 +151,7 @@ def test_damaged_files_are_in_quarantine_and_the_others_are_read(
     }
     hub.add("acme/bio", files)
     corpus = built(build, write(tmp_path))
-    documents, quarantine = table(corpus), table(corpus, "quarantine")
+    documents, quarantine = published(corpus), published(corpus, "quarantine")
     of_file = documents.group_by(pl.col("origin").struct.field("file").str.slice(14)).agg("text")
     texts = dict(of_file.rows())
     assert texts.keys() == {"a.fa", "b.fa.gz", "e.fa"}
@@ -214,9 +209,9 @@ def test_a_cap_ends_at_the_same_document(
     cap: dict[str, int], part_bytes: int, hub: Hub, tmp_path: Path, build: Build
 ) -> None:
     hub.add("acme/bio", {f"{name}.fa": fasta(*range(400)) for name in "abcdefgh"})
-    whole = table(built(build, write(tmp_path / "all")))
+    whole = published(built(build, write(tmp_path / "all")))
     config = write(tmp_path / "capped", part_bytes, **cap)
-    capped = table(built(build, config))
+    capped = published(built(build, config))
     within = pl.col("text").str.len_bytes().cum_sum() <= cap.get("max_text_bytes", 10**9)
     assert capped.equals(whole.filter(within).head(cap.get("max_documents", 10**9)))
     assert 0 < capped.height < 400
@@ -243,26 +238,28 @@ def test_worker_processes_the_estimate_and_a_replay_read_them_too(
     corpus = built(build, config)
     raw = [hashes(each.store.root / "raw/prose") for each in (calm, corpus)]
     assert raw[0] == raw[1]
-    assert table(corpus).height == 1499
+    assert published(corpus).height == 1499
 
     monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
     assert main(["estimate", "--source", "prose", "--share", "0.2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["sources"]["prose"]["amounts"]["documents"]
     assert found["low"] <= 1499 <= found["high"] < 1700
 
-    [place] = table(corpus, "quarantine").select("file", "position").iter_rows(named=True)
+    [place] = published(corpus, "quarantine").select("file", "position").iter_rows(named=True)
     patch = {**place, "record": {"sequence": "ACGT400"}}
     file = write_jsonl(tmp_path / "patched.jsonl", [patch])
     assert main(["quarantine", "replay", "prose", "--patched", str(file)]) == 0
-    texts = table(corpus).sort(pl.col("origin").struct.field("file"), maintain_order=True)["text"]
+    texts = published(corpus).sort(pl.col("origin").struct.field("file"), maintain_order=True)[
+        "text"
+    ]
     assert [text[:7] for text in texts][400] == "ACGT400"
-    assert (len(texts), len(table(corpus)["doc_id"].unique())) == (1500, 1500)
+    assert (len(texts), len(published(corpus)["doc_id"].unique())) == (1500, 1500)
 
 
 def test_a_field_filter_applies(hub: Hub, tmp_path: Path, build: Build) -> None:
     hub.add("acme/bio", {"a.fa": fasta(*range(400))})
     config = write(tmp_path, field_filter=["id = s7", 'description = "about 7"'])
-    assert table(built(build, config))["text"].to_list() == ["ACGT7"]
+    assert published(built(build, config))["text"].to_list() == ["ACGT7"]
 
 
 def test_a_killed_run_goes_on_from_its_states(
@@ -293,7 +290,7 @@ def test_a_killed_run_goes_on_from_its_states(
     assert {path: path.stat().st_mtime_ns for path in published} == published
     raw = [hashes(each / "store/raw/prose") for each in (calm.config.parent, config.parent)]
     assert raw[0] == raw[1]
-    assert table(calm)["origin"].struct.field("row").to_list() == [*range(6000), *range(3000)]
+    assert published(calm)["origin"].struct.field("row").to_list() == [*range(6000), *range(3000)]
     for folder in (tmp_path, Path(os.environ["DAGSTER_HOME"])):
         for path in folder.rglob("*"):
             assert not path.is_file() or TOKEN.encode() not in path.read_bytes(), path
@@ -310,7 +307,7 @@ def test_nothing_is_written_beside_the_store_and_nothing_else_is_asked(
         monkeypatch.setenv(name, str(tmp_path / name))
     config = write(tmp_path / "corpus")
     assert exit_codes([begin_raw(config)]) == [0]
-    assert table(open_corpus(config))["text"].to_list() == ["ACGT1"]
+    assert published(open_corpus(config))["text"].to_list() == ["ACGT1"]
     assert not [path for path in tmp_path.glob("[A-Z]*/**/*") if "dagster" not in str(path)]
     assert {each.host for each in hub.requests} == {"hub"}
     asked = [each.path.partition("?")[0].split("/acme/bio/")[1].split("/") for each in hub.requests]

@@ -12,10 +12,9 @@ from random import Random
 from typing import Any
 
 import msgspec
-import polars as pl
 import pytest
 from backports import zstd
-from builders import Build, open_corpus, write_corpus
+from builders import Build, open_corpus, published, write_corpus
 from input_files import COMPRESS, as_input, jsonl, numbers, read, texts, write, zst
 
 from assets.raw.places.find_inputs import find_inputs
@@ -307,18 +306,12 @@ def damaged_corpus(folder: Path, **keys: object) -> Any:
     return open_corpus(config)
 
 
-def published(corpus: Any) -> tuple[pl.DataFrame, Any]:
-    manifest = corpus.store.newest("raw", "notes")
-    tables = [corpus.store.path_of(manifest, part.file("documents")) for part in manifest.parts]
-    return pl.concat([pl.read_parquet(path) for path in tables]), manifest
-
-
 def test_rows_of_a_damaged_file_say_so_and_others_keep_their_bytes(
     tmp_path: Path, build: Build
 ) -> None:
     corpus = damaged_corpus(tmp_path)
     build(corpus, "raw")
-    documents, manifest = published(corpus)
+    documents, manifest = published(corpus, "notes"), corpus.store.newest("raw", "notes")
 
     is_damaged = documents["meta"].str.contains('"damaged":true')
     files = documents["origin"].struct.field("file")
@@ -332,7 +325,7 @@ def test_rows_of_a_damaged_file_say_so_and_others_keep_their_bytes(
 def test_on_damage_drop_leaves_out_every_row_of_the_file(tmp_path: Path, build: Build) -> None:
     corpus = damaged_corpus(tmp_path, on_damage="drop")
     build(corpus, "raw")
-    documents, manifest = published(corpus)
+    documents, manifest = published(corpus, "notes"), corpus.store.newest("raw", "notes")
 
     assert documents.height == 41
     assert manifest.stats.rejected == {"damaged_file": 300}

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from builders import Build, hashes, open_corpus, sentence, write_corpus
+from builders import Build, hashes, open_corpus, published, sentence, write_corpus
 from command_line import until
 from hub_server import Hub, hub_server
 from many_runs import begin_raw, exit_codes
@@ -78,12 +78,6 @@ def write(folder: Path, where: str = "hf://acme/web", part_bytes: int = 4096, **
     return write_corpus(folder, sources=[prose, notes], engine=ENGINE, part_bytes=part_bytes)
 
 
-def documents(corpus: Any) -> pl.DataFrame:
-    manifest = corpus.store.newest("raw", "prose")
-    files = [f for p in manifest.parts for f in p.files if f.kind == "documents"]
-    return pl.concat([pl.read_parquet(corpus.store.root / "raw/prose" / f.path) for f in files])
-
-
 def commits(corpus: Any) -> dict[str, str]:
     return corpus.store.newest(RAW, "prose").provenance.commits
 
@@ -110,9 +104,9 @@ def test_rows_are_exact_through_cut_connections_and_503s(
         (tmp_path / "copy" / path).write_bytes(content)
     local = built(build, write(tmp_path / "local", str(tmp_path / "copy/train")))
     same = ["text", "meta"]
-    assert documents(rough).select(same).equals(documents(local).select(same))
-    assert documents(rough)["text"].n_unique() == 442
-    origins = documents(rough)["origin"].struct.field("file").unique()
+    assert published(rough).select(same).equals(published(local).select(same))
+    assert published(rough)["text"].n_unique() == 442
+    origins = published(rough)["origin"].struct.field("file").unique()
     assert "hf://acme/web/train/e.parquet" in origins
 
 
@@ -123,7 +117,7 @@ def test_a_repository_that_changes_costs_what_is_new(
     config = write(tmp_path)
     corpus = built(build, config)
     assert commits(corpus) == {"acme/web": first}
-    before = documents(corpus)
+    before = published(corpus)
 
     hub.requests.clear()
     built(build, config)
@@ -139,7 +133,7 @@ def test_a_repository_that_changes_costs_what_is_new(
 
     again = built(build, write(tmp_path / "first", revision=first))
     assert commits(again) == {"acme/web": first}
-    assert documents(again).equals(before)
+    assert published(again).equals(before)
 
 
 def test_a_commit_without_changes_is_recorded_too(hub: Hub, tmp_path: Path, build: Build) -> None:
@@ -157,8 +151,8 @@ def test_only_the_bytes_of_wanted_columns_are_asked_for(
     wide = {"train.parquet": parquet(*range(8), row_group=1, noise=NOISE, url=["u"] * 8)}
     hub.add("acme/web", wide)
     corpus = built(build, write(tmp_path, columns=["text", "url"]))
-    assert documents(corpus)["text"].to_list() == [sentence(n) for n in range(8)]
-    assert documents(corpus)["meta"].to_list() == ['{"url":"u"}'] * 8
+    assert published(corpus)["text"].to_list() == [sentence(n) for n in range(8)]
+    assert published(corpus)["meta"].to_list() == ['{"url":"u"}'] * 8
     end = 64 * 1024  # to plan, and for each of eight slices
     assert hub.served() < (1 + 8) * end + 8 * 4096 < len(wide["train.parquet"]) / 5
 
@@ -171,7 +165,7 @@ def test_fields_that_are_not_wanted_are_left_out_of_every_format(
     content = gzip.compress(lines(1, 2)) if name == "a.jsonl.gz" else write_as[name](1, 2)
     hub.add("acme/web", {name: content})
     corpus = built(build, write(tmp_path, columns=["text"]))
-    assert documents(corpus)["meta"].to_list() == ["{}", "{}"]
+    assert published(corpus)["meta"].to_list() == ["{}", "{}"]
 
 
 @pytest.mark.parametrize(("most", "part_bytes"), [(60, 4096), (250, 4096), (250, 1 << 20)])
@@ -179,10 +173,10 @@ def test_a_cap_of_documents_stops_at_the_same_one(
     hub: Hub, tmp_path: Path, build: Build, most: int, part_bytes: int
 ) -> None:
     hub.add("acme/web", FILES)
-    whole = documents(built(build, write(tmp_path / "all")))
+    whole = published(built(build, write(tmp_path / "all")))
     config = write(tmp_path, part_bytes=part_bytes, max_documents=most)
     corpus = built(build, config)
-    assert documents(corpus).equals(whole.head(most))
+    assert published(corpus).equals(whole.head(most))
     hub.requests.clear()
     built(build, config)
     assert hub.served() == 0
@@ -206,7 +200,7 @@ def test_a_cap_stops_requests_early(
             place = tmp_path / name / next(iter(cap))
             place.parent.mkdir(exist_ok=True)
             corpus = built(build, write(place, part_bytes=1 << 20, **cap))
-            assert documents(corpus)["text"].to_list() == large[:15]
+            assert published(corpus)["text"].to_list() == large[:15]
             assert hub.served() < len(content) / 2
             assert not [
                 each.path for each in hub.requests if each.path.endswith(("b.parquet", "c.jsonl"))
@@ -249,7 +243,7 @@ def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(
     raw = [hashes(each / "store/raw/prose") for each in (calm.config.parent, config.parent)]
     finished = [{k: v for k, v in of.items() if not k.startswith("_")} for of in raw]
     assert finished[0] == finished[1]
-    assert documents(open_corpus(config)).equals(documents(calm))
+    assert published(open_corpus(config)).equals(published(calm))
     for folder in (tmp_path, Path(os.environ["DAGSTER_HOME"])):
         for path in folder.rglob("*"):
             assert not path.is_file() or TOKEN.encode() not in path.read_bytes(), path

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from builders import Build, hashes, open_corpus, sentence, write_corpus
+from builders import Build, hashes, open_corpus, published, sentence, write_corpus
 from command_line import until
 from many_runs import begin_raw, exit_codes
 from range_site import RangeSite, range_site
@@ -42,10 +42,7 @@ def write(folder: Path, site: RangeSite) -> Path:
 
 def numbers(config: Path) -> list[int]:
     corpus: Any = open_corpus(config)
-    manifest = corpus.store.newest("raw", "prose")
-    paths = [f.path for p in manifest.parts for f in p.files if f.kind == "documents"]
-    read = pl.concat([pl.read_parquet(corpus.store.root / "raw/prose" / path) for path in paths])
-    return sorted(read["meta"].str.json_path_match("$.n").cast(pl.Int64).to_list())
+    return sorted(published(corpus)["meta"].str.json_path_match("$.n").cast(pl.Int64).to_list())
 
 
 def finished(config: Path) -> dict[str, str]:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import polars as pl
 import pytest
-from builders import Build, open_corpus, sentence, write_corpus
+from builders import Build, open_corpus, published, sentence, write_corpus
 from flaky_proxy import flaky_proxy
 from s3_server import s3_bucket
 
@@ -116,9 +115,7 @@ def test_credentials_in_a_url_are_refused(tmp_path: Path, where: str) -> None:
 
 
 def texts(corpus: Any) -> list[str]:
-    manifest = corpus.store.newest("raw", "prose")
-    files = [corpus.store.root / "raw/prose" / f.path for p in manifest.parts for f in p.files]
-    return [text for file in files for text in pl.read_parquet(file)["text"]]
+    return published(corpus)["text"].to_list()
 
 
 def test_only_new_and_changed_objects_are_read(

@@ -17,7 +17,7 @@ import dagster as dg
 import polars as pl
 import pytest
 from answering_site import Site, answering_site
-from builders import Build, hashes, open_corpus, sentence, write_corpus
+from builders import Build, hashes, open_corpus, published, sentence, write_corpus
 
 from assets.raw.places.downloads import fetch_copies
 from assets.raw.places.file_digests import ChangedFileError
@@ -37,7 +37,7 @@ import os, signal, sys
 sys.path[:0] = sys.argv[3:]
 import assets.raw.asset as asset
 import resources.store.store as store
-from builders import open_corpus
+from builders import open_corpus, published
 from every_stage import run_stage
 from resources.materialize.materialization import typed
 from pathlib import Path
@@ -93,13 +93,7 @@ def computed(corpus: Any) -> int:
 
 
 def texts(corpus: Any) -> list[str]:
-    manifest = corpus.store.partition("raw", "prose").newest_manifest()
-    files = [file for part in manifest.parts for file in part.files if file.kind == "documents"]
-    folder = corpus.store.root / "raw/prose"
-    found: list[str] = []
-    for file in files:
-        found += pl.read_parquet(folder / file.path)["text"].to_list()
-    return found
+    return published(corpus)["text"].to_list()
 
 
 def lose_part(corpus: Any) -> None:

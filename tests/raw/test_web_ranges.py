@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from builders import Build, open_corpus, sentence, write_corpus
+from builders import Build, open_corpus, published, sentence, write_corpus
 from input_files import slices, zst
 from range_site import RangeSite, range_site
 
@@ -74,10 +74,7 @@ def of_urls(folder: Path, site: RangeSite, *names: str, **changes: Any) -> Any:
 
 
 def texts(corpus: Any, source: str = "prose") -> list[str]:
-    manifest = corpus.store.newest("raw", source)
-    files = [f for part in manifest.parts for f in part.files if f.kind == "documents"]
-    folder = corpus.store.root / "raw" / source
-    return [text for file in files for text in pl.read_parquet(folder / file.path)["text"]]
+    return published(corpus, source)["text"].to_list()
 
 
 @pytest.mark.parametrize("name", CONTENTS)

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
-from builders import Build, open_corpus, sentence, write_corpus
+from builders import Build, open_corpus, published, sentence, write_corpus
 
 PARTITIONS = 4  # of a topic that the mock brokers make
 
@@ -47,13 +46,6 @@ def topic_corpus(folder: Path, brokers: Brokers, **options: Any) -> Any:
     return open_corpus(write_corpus(folder, **changes))
 
 
-def table(corpus: Any, kind: str = "documents") -> pl.DataFrame:
-    """A table of the topic."""
-    manifest = corpus.store.newest("raw", "topic")
-    files = [file for part in manifest.parts if (file := part.file(kind))]
-    return pl.concat([pl.read_parquet(corpus.store.file_of(manifest, f).checked()) for f in files])
-
-
 def messages(first: int, number: int) -> list[bytes]:
     """Values of messages."""
     return [json.dumps({"text": sentence(i)}).encode() for i in range(first, first + number)]
@@ -65,12 +57,12 @@ def test_each_night_takes_the_new_messages_of_every_partition(
     corpus = topic_corpus(tmp_path, brokers)
     brokers.add(messages(0, 50))
     build(corpus, "raw")
-    first = table(corpus)
+    first = published(corpus, "topic")
     brokers.add(messages(50, 43))
 
     build(corpus, "raw")
 
-    both = table(corpus)
+    both = published(corpus, "topic")
     assert sorted(both["text"]) == sorted(sentence(i) for i in range(93))
     assert first.join(both, on=["doc_id", "text"], how="anti").is_empty()
     origins = both["origin"].struct.unnest()
@@ -87,7 +79,7 @@ def test_a_topic_with_a_limit_goes_on_behind_it(
     counts = []
     for _ in range(3):
         build(corpus, "raw")
-        counts.append(table(corpus).height)
+        counts.append(published(corpus, "topic").height)
 
     assert counts == [20, 32, 32]
 
@@ -100,9 +92,9 @@ def test_messages_without_json_are_in_quarantine_by_offset(
 
     build(corpus, "raw")
 
-    quarantine = table(corpus, "quarantine")
+    quarantine = published(corpus, "topic", "quarantine")
     assert quarantine["position"].to_list() == ["offset 1"] * 3
-    assert table(corpus).height == 4
+    assert published(corpus, "topic").height == 4
 
 
 def test_a_topic_that_is_not_there_is_an_error(

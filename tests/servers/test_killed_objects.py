@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from builders import Build, hashes, open_corpus, published, sentence, write_corpus, write_jsonl
 from command_line import until
 from flaky_proxy import flaky_proxy
 from many_runs import begin_raw, exit_codes
@@ -42,19 +42,12 @@ def write(folder: Path, bucket: str, **changes: Any) -> Path:
     return write_corpus(folder, sources=[prose, notes], engine=ENGINE, part_bytes=65536, **changes)
 
 
-def table(corpus: Any, kind: str = "documents") -> pl.DataFrame:
-    """A table of the source."""
-    manifest = corpus.store.newest("raw", "prose")
-    files = [file for part in manifest.parts if (file := part.file(kind))]
-    return pl.concat([pl.read_parquet(corpus.store.file_of(manifest, f).checked()) for f in files])
-
-
 def numbers(corpus: Any) -> list[int]:
     """The numbers of the documents, in the order of the parts."""
-    return [int(text.partition(" ")[0]) for text in table(corpus)["text"]]
+    return [int(text.partition(" ")[0]) for text in published(corpus)["text"]]
 
 
-def published(config: Path) -> dict[str, str]:
+def part_hashes(config: Path) -> dict[str, str]:
     """Files of parts; records name their run."""
     found = hashes(config.parent / "store/raw/prose")
     return {name: sha256 for name, sha256 in found.items() if not name.startswith("_")}
@@ -79,7 +72,7 @@ def test_a_killed_run_gives_the_bytes_of_a_calm_one(
         before = proxy.passed
         for num_parts in (3, 9):
             run = begin_raw(killed)
-            until(lambda least=num_parts: len(published(killed)) >= least)
+            until(lambda least=num_parts: len(part_hashes(killed)) >= least)
             run.kill()
             assert exit_codes([run]) == [-signal.SIGKILL]
         assert not list((killed.parent / "store/raw/prose").glob("_manifests/*.json"))
@@ -89,7 +82,7 @@ def test_a_killed_run_gives_the_bytes_of_a_calm_one(
         assert proxy.passed - before < 0.95 * total, "finished parts are not read again"
 
     assert sorted(numbers(open_corpus(killed))) == list(range(4800))
-    assert published(killed) == published(calm)
+    assert part_hashes(killed) == part_hashes(calm)
 
 
 @pytest.mark.parametrize("is_store_there", [False, True], ids=["store-on-disk", "store-there"])
@@ -134,7 +127,7 @@ def test_bad_records_of_objects_are_replayed(
     assert "0 of 0 records are no more in quarantine" in capsys.readouterr().out
     assert sorted(numbers(load_corpus())) == list(range(403))
 
-    [doc_id] = table(corpus).filter(pl.col("text") == "401 here")["doc_id"]
+    [doc_id] = published(corpus).filter(pl.col("text") == "401 here")["doc_id"]
     assert main(["takedown", "--doc", doc_id, "--reason", "asked for"]) == 0
     build(load_corpus(), "raw")
     assert main(["takedown", "prove", "--purge"]) == 0, capsys.readouterr().out

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from builders import Build, hashes, open_corpus, published, sentence, write_corpus, write_jsonl
 from flaky_proxy import flaky_proxy
 from loader_corpus import numbered_rows, write_phase
 from rados_gateway import ACCESS_KEY, SECRET_KEY, Gateway
@@ -338,10 +338,7 @@ def test_a_source_is_read_by_ranges_while_the_gateway_is_restarted(
             restarts.join()
             gateway.start()  # of this thread, for the tests that follow
         assert not corpus.downloads.exists()
-        manifest = corpus.store.newest("raw", "prose")
-        files = [f.path for part in manifest.parts for f in part.files if f.kind == "documents"]
-        tables = [pl.read_parquet(corpus.store.root / "raw/prose" / file) for file in files]
-        found.append([text for table in tables for text in table["text"]])
+        found.append(published(corpus)["text"].to_list())
     assert found[0] == found[1] == texts
 
 

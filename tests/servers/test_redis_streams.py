@@ -7,13 +7,13 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import polars as pl
 import pytest
-from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from builders import Build, hashes, open_corpus, published, sentence, write_corpus, write_jsonl
 from command_line import start_raw, until
 from redis_server import PASSWORD, RedisServer, redis_server
 
@@ -22,6 +22,7 @@ from pipeline_defs.commands.life.verify import find_faults
 from pipeline_defs.commands.main import main
 
 PART_BYTES = 2048
+table = partial(published, source="stream")
 
 
 @pytest.fixture
@@ -52,14 +53,6 @@ def stream_corpus(folder: Path, server: RedisServer, **options: Any) -> Any:
 def records(first: int, number: int) -> list[dict[str, Any]]:
     """Records with a number each."""
     return [{"text": sentence(i, 20 + i % 9), "n": i} for i in range(first, first + number)]
-
-
-def table(corpus: Any, kind: str = "documents") -> pl.DataFrame:
-    """A table of all parts of the stream, in their order."""
-    manifest = corpus.store.newest("raw", "stream")
-    files = [file for part in manifest.parts if (file := part.file(kind))]
-    paths = [corpus.store.file_of(manifest, file).checked() for file in files]
-    return pl.concat([pl.read_parquet(path) for path in paths])
 
 
 def texts(corpus: Any) -> list[str]:
@@ -287,7 +280,7 @@ def test_bad_entries_are_in_quarantine_with_their_ids(
 
     build(corpus, "raw")
 
-    quarantine = table(corpus, "quarantine")
+    quarantine = table(corpus, kind="quarantine")
     assert quarantine["position"].to_list()[:4] == [f"entry {each.decode()}" for each in bad[:4]]
     errors = quarantine["error"].to_list()
     assert "text field `text` is missing (fields: title)" in errors[0]
@@ -313,7 +306,7 @@ def test_a_field_holds_the_record_where_the_config_says_so(
     build(corpus, "raw")
 
     assert texts(corpus) == [sentence(1)]
-    assert "stream field `payload` is missing" in table(corpus, "quarantine")["error"][0]
+    assert "stream field `payload` is missing" in table(corpus, kind="quarantine")["error"][0]
 
 
 def test_a_lost_part_is_made_again_while_the_server_has_its_entries(
