@@ -9,10 +9,8 @@ import gc
 import multiprocessing
 import os
 import signal
-import threading
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import import_module
 from multiprocessing.util import register_after_fork
 from typing import Any
@@ -41,11 +39,10 @@ def prepare() -> None:
     names = os.environ.get(STAGES_VARIABLE, "").split(",")
     stages = [BY_NAME[name] for name in names if name in BY_NAME]
     try:
-        with ended_with_run():
-            import_module("pipeline_defs.definitions")
-            for module in (*IMPORTED, *(name for stage in stages for name in stage.preload)):
-                import_module(module)
-            load_kernels(stages)
+        import_module("pipeline_defs.definitions")
+        for module in (*IMPORTED, *(name for stage in stages for name in stage.preload)):
+            import_module(module)
+        load_kernels(stages)
     except Exception:  # noqa: BLE001 - whatever it is, the server serves
         traceback.print_exc()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # forks have that
@@ -64,25 +61,6 @@ def load_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
         for module in kernel_modules(package):
             import_module(module)
         make_tables(package.removesuffix(".kernels"))
-
-
-@contextmanager
-def ended_with_run() -> Iterator[None]:
-    """End this process when that of the run ends, which a server notices only when it serves."""
-    run, is_ready = os.getppid(), threading.Event()
-
-    def watch() -> None:
-        while not is_ready.wait(0.2):
-            if os.getppid() != run:
-                os._exit(1)
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        is_ready.set()
-        watcher.join()  # the server forks, and has no threads then
 
 
 prepare()

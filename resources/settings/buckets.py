@@ -13,8 +13,6 @@ from itertools import pairwise
 from typing import Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     field_validator,
@@ -22,19 +20,19 @@ from pydantic import (
     model_validator,
 )
 
+from resources.settings.frozen_model import FrozenModel
+
 MOST_CLASSES = 10  # the names of groups are sorted: class-10 would come before class-2
 PERCENTILE = "quality_percentile"
 Steps = tuple[tuple[float, float], ...]  # (border, weight): of scores below the border
 
 
-class QualityClasses(BaseModel):
+class QualityClasses(FrozenModel):
     """Classes of documents by a score: documents of a class are packed with each other.
 
     Olmo 3 is trained on a mix of such classes: the lowest 40 % of its web pages are left out, the
     highest 5 % are repeated up to seven times (Dolma 3, Olmo team 2025).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     score: str = Field(
         default=PERCENTILE,
@@ -130,10 +128,8 @@ def usual_window(config: Mapping[str, Any]) -> int:
     return min(max(tokens, WINDOW_TOKENS[0]), WINDOW_TOKENS[-1])
 
 
-class BucketConfig(BaseModel):
+class BucketConfig(FrozenModel):
     """Mode and size of the sequences that documents become."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     mode: Mode = Field(
         default="pack",

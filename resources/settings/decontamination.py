@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from resources.settings.frozen_model import FrozenModel
 from resources.settings.sources import FileFormat, InputPlaces, NonEmpty
 
 INDEXING = {"sets", "ngram", "min_item_words"}
@@ -55,10 +56,8 @@ MOST_UNITS = 200
 Unit = Literal["words", "characters"]
 
 
-class Ngram(BaseModel):
+class Ngram(FrozenModel):
     """Unit and length of the runs that no document may share with an item."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     unit: Unit = Field(default="words", description="unit of the n-gram")
     size: int = Field(
@@ -66,10 +65,8 @@ class Ngram(BaseModel):
     )
 
 
-class DecontaminationConfig(BaseModel):
+class DecontaminationConfig(FrozenModel):
     """Evaluation sets that the corpus must not contain, and the treatment of documents that do."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     sets: tuple[EvaluationSet, ...] = Field(min_length=1, description="the evaluation sets")
     ngram: Annotated[Ngram, BeforeValidator(_as_ngram)] = Field(

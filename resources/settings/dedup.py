@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     ModelWrapValidatorHandler,
     field_validator,
@@ -17,6 +15,7 @@ from pydantic import (
 )
 
 from resources.settings.decontamination import DecontaminationConfig
+from resources.settings.frozen_model import FrozenModel
 from resources.settings.repeats import RepeatedLinesConfig, SubstringsConfig
 
 # The integrands are smooth: 64 nodes give the answer of datasketch, which integrates adaptively,
@@ -97,10 +96,8 @@ NEEDS = {
 }
 
 
-class DedupConfig(BaseModel):
+class DedupConfig(FrozenModel):
     """Rules by which documents are duplicates, one of them stays, and repeats are cut."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     preset: Literal["datatrove", "verified", "high-recall"] | None = Field(
         default=None, description="named set of keys; keys written beside it win"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from resources.settings.frozen_model import FrozenModel
 
 
-class RayConfig(BaseModel):
+class RayConfig(FrozenModel):
     """The Ray cluster that computes parts with `engine.kind: ray`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     address: str | None = Field(
         default=None,
@@ -44,10 +44,8 @@ class RayConfig(BaseModel):
         return (self.address, self.code) == (other.address, other.code)
 
 
-class EngineConfig(BaseModel):
+class EngineConfig(FrozenModel):
     """Workers that compute parts; the output is the same, byte for byte, for every choice."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["auto", "in_process", "processes", "ray"] = Field(
         default="auto",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from resources.settings.frozen_model import FrozenModel
 
 MOST_SHARE = 0.5
 
 
-class HoldoutConfig(BaseModel):
+class HoldoutConfig(FrozenModel):
     """Part of the documents that no phase draws: a share of them, or about so many tokens."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     share: float | None = Field(
         default=None,

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator
 
 from resources.settings.faults import PlacedError
+from resources.settings.frozen_model import FrozenModel
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
-class LoggingConfig(BaseModel):
+class LoggingConfig(FrozenModel):
     """File of JSON lines about runs, beside Dagster's own records."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: str | None = Field(
         default=None,
@@ -40,10 +39,8 @@ class LoggingConfig(BaseModel):
     )
 
 
-class ScheduleConfig(BaseModel):
+class ScheduleConfig(FrozenModel):
     """The nightly run."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     cron: str = Field(
         default="0 2 * * *", description="times of build_corpus, as a cron expression"
@@ -52,10 +49,8 @@ class ScheduleConfig(BaseModel):
     enabled: bool = Field(default=False, description="turns the schedule on from the start")
 
 
-class NotifyConfig(BaseModel):
+class NotifyConfig(FrozenModel):
     """Whom to tell of a run that failed, was canceled or left out a source."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     webhook: SecretStr | None = Field(
         default=None,

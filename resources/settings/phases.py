@@ -16,9 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     field_validator,
     model_validator,
@@ -26,16 +24,15 @@ from pydantic import (
 
 from resources.settings.buckets import Steps, check_steps
 from resources.settings.faults import nearest
+from resources.settings.frozen_model import FrozenModel
 from resources.settings.shards import FormatName
 
 Weighting = Literal["natural", "temperature", "unimax"]
 SHARES = ("weights", "weights_at", "weighting", "budgets")
 
 
-class Continued(BaseModel):
+class Continued(FrozenModel):
     """The earlier phase, and the position in it at which the training left it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     phase: str = Field(description="name of the earlier phase")
     at: int | None = Field(
@@ -70,10 +67,8 @@ def check_knots(knots: Iterable[float]) -> None:
 Continues = Annotated[Continued, BeforeValidator(_named)]
 
 
-class PhaseConfig(BaseModel):
+class PhaseConfig(FrozenModel):
     """One phase of training: shares of the sources, length, caps on epochs, and order."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(description="name of the phase, and of its partition in the UI")
     weights: dict[str, float] | None = Field(

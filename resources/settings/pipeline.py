@@ -15,8 +15,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     ValidationError,
     ValidationInfo,
@@ -54,6 +52,7 @@ from resources.settings.filtering.language_rules import (
     without_rules,
 )
 from resources.settings.filtering.presets import DOMAINS, expand_presets, lay_over
+from resources.settings.frozen_model import FrozenModel
 from resources.settings.holdout import HoldoutConfig
 from resources.settings.named_files import NamedFileError, YamlError, read_yaml
 from resources.settings.operations import LoggingConfig, NotifyConfig, ScheduleConfig
@@ -80,10 +79,8 @@ class SettingsError(ValueError):
         super().__init__(redacted(message))
 
 
-class Settings(BaseModel):
+class Settings(FrozenModel):
     """Content of pipeline.yaml."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     store: Annotated[str, AfterValidator(check_store)] = Field(
         description="folder of the corpus, relative to pipeline.yaml, or s3://bucket/prefix (gs, "

@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import ceil
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from resources.settings.frozen_model import FrozenModel
 
 
-class RepeatedLinesConfig(BaseModel):
+class RepeatedLinesConfig(FrozenModel):
     """Frequency from which a line (or a paragraph) of a source is cut everywhere."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     min_count: int = Field(
         default=10,
@@ -54,10 +54,8 @@ class RepeatedLinesConfig(BaseModel):
         return self.model_dump(include={"min_chars", "fold_whitespace", "lowercase"})
 
 
-class SubstringsConfig(BaseModel):
+class SubstringsConfig(FrozenModel):
     """Runs of words that are cut since they occur elsewhere, and documents that shrink too much."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     min_words: int = Field(
         default=50, ge=3, le=10_000, description="minimum number of words in a run that is cut"

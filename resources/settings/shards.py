@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
+from resources.settings.frozen_model import FrozenModel
 from resources.settings.plug_ins import check_plug_in
 
 FORMAT_NAMES = (
@@ -18,10 +19,8 @@ FormatName = Annotated[
 ]
 
 
-class ShardConfig(BaseModel):
+class ShardConfig(FrozenModel):
     """Size, order and formats of shards."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     target_bytes: int = Field(
         default=64 << 20,

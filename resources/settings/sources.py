@@ -12,9 +12,7 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     field_serializer,
     model_validator,
@@ -22,6 +20,7 @@ from pydantic import (
 
 from corpus_loader.places.url_secrets import identity, key_of, query_keys, shown, split_url
 from resources.settings.faults import KeyPath, dotted
+from resources.settings.frozen_model import FrozenModel
 from resources.settings.holdout import HoldoutConfig
 from resources.settings.plug_ins import check_plug_in
 from resources.settings.tokenizer import FillInTheMiddle
@@ -134,14 +133,12 @@ def usable_separator(separator: str | None) -> str | None:
     return separator
 
 
-class InputPlaces(BaseModel):
+class InputPlaces(FrozenModel):
     """Places of the input files of a source, or of an evaluation set.
 
     As JSON, which goes into fingerprints and manifests, `where` has no secrets, and the keys that
     only say how files are reached are left out.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from resources.settings.frozen_model import FrozenModel
 
 NonEmpty = Annotated[str, Field(min_length=1)]
 
 
-class FillInTheMiddle(BaseModel):
+class FillInTheMiddle(FrozenModel):
     """Documents of a source that are rearranged, so that a model learns to fill in their middle."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rate: float = Field(
         default=0.5,
@@ -30,10 +30,8 @@ class FillInTheMiddle(BaseModel):
     seed: int = Field(default=0, ge=0, description="seed of what is rearranged, and of the cuts")
 
 
-class FillTokens(BaseModel):
+class FillTokens(FrozenModel):
     """Special tokens before the three pieces of a rearranged document."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     prefix: NonEmpty = Field(default="<|fim_prefix|>", description="special token of the prefix")
     middle: NonEmpty = Field(
@@ -62,10 +60,8 @@ UNTRAINED = frozenset({"offsets", "retrain", "chat_template", "fill_in_the_middl
 NUM_BYTES = 256  # tokens that byte-level BPE starts from
 
 
-class TokenizerConfig(BaseModel):
+class TokenizerConfig(FrozenModel):
     """One tokenizer for the whole corpus: trained on a sample of it, or loaded from a file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: str | None = Field(
         default=None,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from resources.settings.frozen_model import FrozenModel
 
 # What mailings, advertisers and social networks add to the URLs of their links.
 TRACKING_PARAMETERS = (
@@ -15,10 +17,8 @@ TRACKING_PARAMETERS = (
 ParameterName = Annotated[str, Field(pattern=r"^[^\s&=*A-Z]+\*?$")]
 
 
-class UrlConfig(BaseModel):
+class UrlConfig(FrozenModel):
     """URLs that mean one page."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tracking_parameters: tuple[ParameterName, ...] = Field(
         default=TRACKING_PARAMETERS,

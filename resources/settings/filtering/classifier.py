@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
+
+from resources.settings.frozen_model import FrozenModel
 
 
-class ClassifierConfig(BaseModel):
+class ClassifierConfig(FrozenModel):
     """Examples of good and bad documents, and the training of the classifier."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     good: tuple[str, ...] = Field(
         default=(), description="names of sources whose raw documents are good examples"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
+
+from resources.settings.frozen_model import FrozenModel
 
 
-class WordsConfig(BaseModel):
+class WordsConfig(FrozenModel):
     """Lists of words that the rules of profanity and vocabulary use."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     builtin_profanity: bool = Field(
         default=True, description="uses the lists that come with Tokenmill"
@@ -26,10 +26,8 @@ class WordsConfig(BaseModel):
     )
 
 
-class FasttextConfig(BaseModel):
+class FasttextConfig(FrozenModel):
     """A user's own fastText classifier."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: str = Field(description="model file (.bin or .ftz), relative to pipeline.yaml")
     label: str = Field(description="label whose probability is the score, such as __label__hq")
@@ -43,10 +41,8 @@ def _plain_code(name: object) -> object:
 LanguageCode = Annotated[str, Field(pattern="^[a-z]{2,3}$"), BeforeValidator(_plain_code)]
 
 
-class LanguageConfig(BaseModel):
+class LanguageConfig(FrozenModel):
     """Detection of the language of a text; `rules.language` rejects documents by it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     backend: Literal["fasttext", "langdetect", "none"] = Field(
         default="fasttext",
@@ -109,10 +105,8 @@ class LanguageConfig(BaseModel):
 LAST_END_MARK = 0x3FFFE  # the kernel's table of characters ends here; so do Unicode's marks
 
 
-class C4Lines(BaseModel):
+class C4Lines(FrozenModel):
     """Lines that C4 keeps (Raffel et al. 2020, and its reference code: c4_utils of TFDS)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     end_marks: tuple[str, ...] | None = Field(
         default=(".", "?", "!", '"'),
@@ -147,10 +141,8 @@ class C4Lines(BaseModel):
         return marks
 
 
-class RefinedWebLines(BaseModel):
+class RefinedWebLines(FrozenModel):
     """Lines that RefinedWeb drops (Penedo et al. 2023, appendix G.2; values: DCLM's config)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_uppercase: float = Field(
         default=0.5, ge=0, le=1, description="maximum share of capitals among a line's characters"
@@ -171,10 +163,8 @@ class RefinedWebLines(BaseModel):
     )
 
 
-class LinesConfig(BaseModel):
+class LinesConfig(FrozenModel):
     """Line-wise corrections, in this order; with all of them off, lines are only counted."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     c4: C4Lines | None = Field(default=None, description="C4's line rules")
     refinedweb: RefinedWebLines | None = Field(default=None, description="RefinedWeb's line rules")
@@ -183,10 +173,8 @@ class LinesConfig(BaseModel):
     )
 
 
-class NormalizeConfig(BaseModel):
+class NormalizeConfig(FrozenModel):
     """Differences that `normalize_text` evens out."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     nfc: bool = Field(default=True, description="composes characters to Unicode form NFC (UAX 15)")
     line_ends: bool = Field(default=True, description="turns CRLF, CR, VT, FF and NEL into LF")
@@ -276,10 +264,8 @@ PLACEHOLDERS: dict[PiiKind, str] = {
 MAX_VALUES = 10_000
 
 
-class PiiConfig(BaseModel):
+class PiiConfig(FrozenModel):
     """Kinds of personal data that are searched for, and their placeholders."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kinds: tuple[PiiKind, ...] = Field(default=KINDS, description="kinds that are searched for")
     action: Literal["redact", "tag"] = Field(

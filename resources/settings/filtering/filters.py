@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     ModelWrapValidatorHandler,
     PrivateAttr,
@@ -27,13 +25,12 @@ from resources.settings.filtering.filter_steps import (
 )
 from resources.settings.filtering.presets import expand_presets
 from resources.settings.filtering.rules import RulesConfig
+from resources.settings.frozen_model import FrozenModel
 from resources.settings.plug_ins import check_plug_in
 
 
-class FilterConfig(BaseModel):
+class FilterConfig(FrozenModel):
     """Normalisation, corrections and rules for documents."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     presets: tuple[str, ...] = Field(
         default=(),

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
+from resources.settings.frozen_model import FrozenModel
 from resources.settings.limits import Amount, Count, Share
 
 # Crawlers that collect texts to train models, or names by which sites tell them not to.
@@ -47,10 +48,8 @@ FieldPath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")
 Word = Annotated[str, Field(pattern=r"^\S+$")]
 
 
-class RuleGroup(BaseModel):
+class RuleGroup(FrozenModel):
     """Thresholds in rule order; null (for a flag: false) switches a rule off."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     inclusive: bool = Field(default=False, description="rejects a document at a threshold")
 
@@ -346,10 +345,8 @@ class QualityRules(RuleGroup):
     min_percentile: Share = _limit(None, "low_percentile", "quality_percentile")
 
 
-class RulesConfig(BaseModel):
+class RulesConfig(FrozenModel):
     """Groups of rules in force; null switches a group off."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     length: LengthRules | None = Field(default=LengthRules(), description="characters and words")
     metadata: MetadataRules | None = Field(default=None, description="licence, URL, fields")
