@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import email.utils
 import http.client
+import ipaddress
 import re
 import socket
 import threading
@@ -19,10 +20,9 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from corpus_loader.places.errors import CorpusError
-from corpus_loader.places.networks import Reach, reach_of
 from corpus_loader.places.transports import BLOCK_BYTES, Interrupted
 from corpus_loader.places.url_secrets import NetrcError, authorization, shown, split_url
 
@@ -360,3 +360,41 @@ def arrive(connection: http.client.HTTPConnection, request: TracedRequest) -> No
     except CorpusError:
         connection.close()
         raise
+
+
+Reach = Literal["loopback", "link-local", "private", "public"]
+NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: an IPv4 address in the last 32 bits
+COMPATIBLE = ipaddress.IPv6Network("::/96")  # RFC 4291 2.5.5.1, the same, obsolete
+SITE_LOCAL = ipaddress.IPv6Network("fec0::/10")
+
+
+def reach_of(host: str) -> Reach:
+    """Return the kind of network of an address; a name counts as public, "localhost" excepted."""
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return "loopback"
+    address = address_of(name)
+    if address is None:
+        return "public"
+    if address.is_loopback or address.is_unspecified:
+        return "loopback"
+    if address.is_link_local:
+        return "link-local"
+    is_local = address in SITE_LOCAL or address.is_multicast
+    return "public" if address.is_global and not is_local else "private"
+
+
+def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address that a host is, also one inside another or written as 0x7f.1; or None."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        try:
+            return ipaddress.IPv4Address(socket.inet_aton(host))
+        except (OSError, UnicodeEncodeError, ValueError):
+            return None
+    if isinstance(address, ipaddress.IPv4Address) or address.is_loopback or address.is_unspecified:
+        return address
+    if address in NAT64 or address in COMPATIBLE:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address

@@ -182,10 +182,6 @@ class Objects:
         except FileNotFoundError:
             return None
 
-    def exists(self, key: str) -> bool:
-        """Check that there is an object."""
-        return self.head(key) is not None
-
     def get(self, key: str) -> bytes:
         """Read a whole object into memory."""
         return self.retried(key, "read", lambda: bytes(self.answer(key, 0).bytes()))

@@ -1,13 +1,21 @@
-"""Documents in segments: each token in one piece, or counted as repeated or cut off."""
+"""Documents are cut into segments; conversations stay whole, or end with an answer."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from many_examples import many_examples
 
+from assets.bucketed.bucketed_records import BucketedNumbers
 from assets.bucketed.document_chunks import (
+    CUT,
+    LEFT_OUT,
     Segments,
     cut_stream,
     powers_of_two,
@@ -15,6 +23,10 @@ from assets.bucketed.document_chunks import (
     truncate,
     whole,
 )
+from assets.bucketed.make_sequences import make_sequences
+from assets.bucketed.report import long_counts
+from assets.bucketed.sequences import gather_masks
+from resources.settings.buckets import BucketConfig
 
 Ways = Callable[[np.ndarray], Segments]
 
@@ -106,3 +118,97 @@ def test_a_document_of_ten_million_tokens() -> None:
     assert len(split(tokens(10_000_000), 2048).lengths) == 4883
     assert split(tokens(10_000_000), 2048).lengths[-1] == 10_000_000 - 4882 * 2048
     assert len(powers_of_two(tokens(10_000_000), 1 << 20, 64).lengths) == 9 + 6
+
+
+MODES = [
+    {"mode": "pack"},
+    {"mode": "pack", "long_documents": "truncate"},
+    {"mode": "pack", "extend_rests": True},
+    {"mode": "concat"},
+    {"mode": "decompose", "min_length": 2},
+]
+# A conversation is a list of turns: tokens of a question, then of its answer.
+TURNS = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=5)
+
+
+def conversations(chats: list[list[tuple[int, int]]]) -> pl.DataFrame:
+    flags = [[f for q, a in chat for f in [False] * q + [True] * a] for chat in chats]
+    tokens = [list(range(100 * i, 100 * i + len(each))) for i, each in enumerate(flags)]
+    schema = {"doc_id": pl.String, "tokens": pl.List(pl.UInt16), "loss_mask": pl.List(pl.Boolean)}
+    names = [f"{i:032x}" for i in range(len(chats))]
+    return pl.DataFrame({"doc_id": names, "tokens": tokens, "loss_mask": flags}, schema=schema)
+
+
+def made(chats: list[list[tuple[int, int]]], **config: Any) -> tuple[pl.DataFrame, BucketedNumbers]:
+    length = {} if config.get("mode") == "buckets" else {"sequence_length": 16}
+    settings = BucketConfig(**length | config)
+    return make_sequences([conversations(chats)], settings, padding=9)
+
+
+def kept_tokens(sequences: pl.DataFrame) -> dict[int, int]:
+    """Tokens of each conversation by its number; each is in one span from its first token."""
+    spans = sequences["spans"].explode(empty_as_null=False).struct.unnest()
+    assert (spans["start"] == 0).all() and spans["doc_id"].n_unique() == spans.height
+    return {int(doc_id, 16): length for doc_id, _, length in spans.iter_rows()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: "-".join(map(str, mode.values())))
+@many_examples(100)
+@given(chats=st.lists(TURNS, min_size=1, max_size=6))
+def test_every_row_learns_and_every_span_ends_with_an_answer(
+    mode: dict[str, Any], chats: list[list[tuple[int, int]]]
+) -> None:
+    sequences, numbers = made(chats, **mode)
+    assert all(any(mask) for mask in sequences["loss_mask"])
+    kept = kept_tokens(sequences)
+    for number, turns in enumerate(chats):
+        ends = np.cumsum([q + a for q, a in turns])
+        assert kept.get(number, 0) == max([0, *ends[ends <= 16].tolist()])
+    counts = long_counts(numbers)
+    assert counts.get(LEFT_OUT, 0) == len(chats) - len(kept)
+    assert counts.get(CUT, 0) == sum(kept[i] < sum(map(sum, chats[i])) for i in kept)
+
+
+LONG = [[(4, 4), (4, 8)], [(2, 2)], [(14, 4)]]
+
+
+@pytest.mark.parametrize(
+    ("choice", "kept", "counts"),
+    [
+        ("cut_turns", {0: 8, 1: 4}, {LEFT_OUT: 1, CUT: 1}),
+        ("drop", {1: 4}, {LEFT_OUT: 2}),
+    ],
+)
+def test_long_conversations_are_cut_or_left_out_and_counted(
+    choice: str, kept: dict[int, int], counts: dict[str, int]
+) -> None:
+    sequences, numbers = made(LONG, long_conversations=choice)
+    assert kept_tokens(sequences) == kept and long_counts(numbers) == counts
+
+
+def test_long_conversations_can_be_an_error() -> None:
+    with pytest.raises(ValueError, match=r"2 conversations have more than 16 tokens .*first 0{32}"):
+        made(LONG, long_conversations="error")
+    made(LONG[1:2], long_conversations="error")
+
+
+def test_a_bucket_for_longer_sequences_keeps_conversations_whole() -> None:
+    sequences, numbers = made(LONG, mode="buckets", edges=(8,))
+    assert kept_tokens(sequences) == {0: 20, 1: 4, 2: 18} and not long_counts(numbers)
+
+
+def test_a_window_of_nothing_but_long_conversations_has_no_sequence() -> None:
+    sequences, numbers = made(LONG[2:])
+    assert sequences.height == 0 and long_counts(numbers) == {LEFT_OUT: 1}
+
+
+def test_masks_are_those_of_the_tokens_of_each_segment() -> None:
+    first = conversations([[(1, 2)], [(2, 3)]])  # 0 1 1, and 0 0 1 1 1
+    second = conversations([[(1, 1)]])  # 0 1
+    segments = Segments(np.array([0, 1, 1, 2]), np.array([0, 1, 3, 0]), np.array([2, 2, 2, 2]))
+    places, offsets = np.array([7, 3, 0, 5]), np.array([0, 5, 11])
+
+    masks = gather_masks([first, second], segments, places, offsets)["loss_mask"]
+
+    assert [[int(flag) for flag in mask] for mask in masks] == [[1, 1, 0, 0, 1], [0, 1, 0, 1, 0, 0]]

@@ -15,8 +15,14 @@ import pytest
 
 from corpus_loader.places import http_client
 from corpus_loader.places.errors import CorpusError
-from corpus_loader.places.http_client import HttpTransport, StatusError, open_url, read_block
-from corpus_loader.places.networks import Reach, reach_of
+from corpus_loader.places.http_client import (
+    HttpTransport,
+    Reach,
+    StatusError,
+    open_url,
+    reach_of,
+    read_block,
+)
 from corpus_loader.places.transports import Interrupted
 
 Speech = Callable[[socket.socket], None]

@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakSet
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -26,6 +27,8 @@ from loader_corpus import (
     write_phase,
 )
 
+from assets.sharded.formats.base import ShardSchema
+from assets.sharded.formats.megatron import MEGATRON
 from corpus_loader import (
     Batch,
     CorpusError,
@@ -35,7 +38,7 @@ from corpus_loader import (
     LoaderStats,
 )
 from corpus_loader.batch import find_documents
-from corpus_loader.flat import MappedFile, Spans
+from corpus_loader.flat import MappedFile, Spans, read_index, read_spans
 from corpus_loader.order import order_seed
 from corpus_loader.split import Last, Split, skipped
 
@@ -584,3 +587,38 @@ def test_steps_are_columns() -> None:
     enormous = Split(10, 1, 2, 1 << 62, "short").steps(4, range(1))
     assert enormous.positions.tolist() == [7, 8, 9]
     assert enormous.cursors == [10]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [pl.UInt16, pl.UInt32])
+def test_a_shard_is_read_as_it_was_written(tmp_path: Path, dtype: type[pl.DataType]) -> None:
+    spans = [
+        [{"doc_id": "0a" * 16, "start": 5, "length": 2}],
+        [
+            {"doc_id": "0b" * 16, "start": 0, "length": 3},
+            {"doc_id": "0c" * 16, "start": 1, "length": 1},
+        ],
+    ]
+    rows = [[7, 8], [1, 2, 3, 4]]
+    shard = pl.DataFrame({"tokens": rows, "spans": spans}).cast(
+        {
+            "tokens": pl.List(dtype),
+            "spans": pl.List(
+                pl.Struct({"doc_id": pl.String, "start": pl.UInt32, "length": pl.UInt32})
+            ),
+        }
+    )
+    name = str(dtype()).lower()
+    paths = [tmp_path / f"shard-00000.{suffix}" for suffix in MEGATRON.suffixes]
+    MEGATRON.write(paths, shard, ShardSchema(name, None, 0, 100, "f" * 64))
+
+    tokens, index_file, spans_file = (MappedFile(path, path.stat().st_size) for path in paths)
+    index, documents = read_index(index_file, name, 2), read_spans(spans_file, 2)
+
+    assert tokens.array(0, name, 6).tolist() == [7, 8, 1, 2, 3, 4]
+    assert index.lengths.tolist() == [2, 4]
+    assert index.pointers.tolist() == [0, 2 * tokens.num_bytes // 6]
+    assert documents.row(0).starts.tolist() == [5]
+    assert documents.row(1).starts.tolist() == [0, 1]
+    assert documents.row(1).lengths.tolist() == [3, 1]
+    assert [bytes(doc_id).hex() for doc_id in documents.row(1).doc_ids] == ["0b" * 16, "0c" * 16]

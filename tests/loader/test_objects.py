@@ -184,7 +184,7 @@ def test_small_objects_are_read_and_written_in_memory(objects: Objects) -> None:
     info = objects.head("a/b")
     assert info is not None and (info.key, info.num_bytes) == ("a/b", 3)
     assert info == objects.list_objects("a")[0]
-    assert objects.exists("a/b") and not objects.exists("a/c")
+    assert objects.head("a/b") and not objects.head("a/c")
     assert objects.head("a/c") is None
     with pytest.raises(FileNotFoundError, match=r"a/c could not be read: HTTP 404 NoSuchKey\."):
         objects.get("a/c")

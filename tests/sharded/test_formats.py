@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 from format_folders import SPAN, about_of, seeded_rows, shard_of, write_shards
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from assets.sharded.formats import FORMATS, FormatError, arrow, base
@@ -25,6 +25,7 @@ from assets.sharded.formats.datatrove import for_people
 from assets.sharded.formats.flat_rows import by_length, flat_rows, headed
 from assets.sharded.formats.mds import head
 from assets.sharded.formats.parquet import without_nulls
+from assets.sharded.kernels.place_rows import place_rows
 from resources.settings.shards import FORMAT_NAMES
 
 Rows = list[list[int]]
@@ -400,3 +401,21 @@ def test_rows_are_headed_and_filled_up() -> None:
 
     assert made.content.tobytes() == b"h\x01\0\0" + b"hhh\x02\x03\x04\0\0"
     assert made.starts.tolist() == [0, 4, 12]
+
+
+@given(st.lists(st.tuples(st.binary(max_size=70), st.integers(0, 3)), max_size=6))
+@example([(b"", 0), (bytes(range(1, 65)), 1), (b"\xff", 0)])
+def test_rows_are_written_to_their_places_and_nowhere_else(rows: list[tuple[bytes, int]]) -> None:
+    content = b"".join(row for row, _ in rows)
+    starts = np.cumsum([0, *(len(row) for row, _ in rows)])
+    expected, places = bytearray(), []
+    for row, gap in rows:
+        expected += b"." * gap
+        places.append(len(expected))
+        expected += row
+    expected += b"."
+    target = np.full(len(expected), ord("."), np.uint8)
+
+    place_rows(target, np.array(places, np.int64), np.frombuffer(content, np.uint8), starts)
+
+    assert target.tobytes() == bytes(expected)
