@@ -28,8 +28,6 @@ from assets.filtered.classifier.classifier import (
 )
 from assets.filtered.classifier.fasttext_files import load_fasttext
 from assets.filtered.classifier.report import (
-    CalibrationBin,
-    ClassifierReport,
     calibration_svg,
     classifier_markdown,
     classifier_report,
@@ -397,36 +395,6 @@ def test_without_both_sides_nothing_is_measured(is_good: list[bool]) -> None:
     assert classifier_markdown(report).startswith("Not measured: ")
 
 
-def test_the_plot_is_an_svg_with_a_dot_per_bin() -> None:
-    scores = np.linspace(0, 1, 100)
-    report = classifier_report(scores, scores + np.sin(scores * 40) / 4 > 0.5)
-
-    root = ElementTree.fromstring(calibration_svg(report))
-
-    dots = [element for element in root if element.tag.endswith("circle")]
-    assert len(dots) == len(report.calibration) == 10
-    assert "](data:image/svg+xml;base64," in classifier_markdown(report)
-
-
-def test_a_dot_is_at_its_score_and_share_on_the_grid() -> None:
-    bin_ = CalibrationBin(0.5, 0.6, documents=3, weight=0.25, mean_score=0.5, good_share=0.25)
-    report = ClassifierReport(2, 1, auc=1.0, calibration=(bin_,))
-
-    root = ElementTree.fromstring(calibration_svg(report))
-
-    (dot,) = (element for element in root if element.tag.endswith("circle"))
-    ends = [
-        [float(line.attrib[end]) for end in ("x1", "y1", "x2", "y2")]
-        for line in root
-        if line.tag.endswith("}line") and "stroke-dasharray" not in line.attrib
-    ]
-    columns = [x for x, y, to_x, to_y in ends if x == to_x]
-    rows = [y for x, y, to_x, to_y in ends if y == to_y]
-    assert float(dot.attrib["r"]) == 2.5 + 9 * 0.5
-    assert columns == [46, 111, 176, 241, 306] and columns[2] == float(dot.attrib["cx"])
-    assert rows == [283, 218, 153, 88, 23] and rows[1] == float(dot.attrib["cy"])
-
-
 def test_a_fasttext_model_gives_the_probability_of_its_label() -> None:
     texts = pl.Series(["They say that this\nis the river.", "Der Fluss fließt ins Meer.", "", "\0"])
 
@@ -462,3 +430,17 @@ def test_a_hostile_labelled_line_is_named() -> None:
         list(read_labelled([(3, nested)]))
     with pytest.raises(ValueError, match="line 2: over 16,777,216 bytes"):
         list(take_lines([b"x", b" " * (1 << 24) + b"x"], 1.0, config()))
+
+
+def test_the_plot_has_a_bar_per_bin_as_long_as_its_share_of_good_documents() -> None:
+    scores = np.linspace(0, 1, 100)
+    report = classifier_report(scores, scores + np.sin(scores * 40) / 4 > 0.5)
+
+    root = ElementTree.fromstring(calibration_svg(report))
+
+    _, *bars = (each for each in root if each.tag.endswith("rect"))
+    widths = [float(bar.attrib["width"]) for bar in bars]
+    longest = max(bin_.good_share for bin_ in report.calibration)
+    expected = [300 * bin_.good_share / longest for bin_ in report.calibration]
+    assert len(widths) == 10 and widths == pytest.approx(expected, rel=1e-4)
+    assert "](data:image/svg+xml;base64," in classifier_markdown(report)

@@ -12,14 +12,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.report.plots import as_markdown
+from assets.report.plots import as_markdown, bar_chart
 
 Doubles = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 NUM_BINS = 10
 SMALLEST = 1e-15  # a probability of 0 would make the log loss infinite
-SIZE, MARGIN = 260, 46  # of the plot, in pixels
 
 
 class CalibrationBin(msgspec.Struct, frozen=True):
@@ -167,51 +166,13 @@ def percent(share: float | None) -> str:
 
 
 def calibration_svg(report: ClassifierReport) -> str:
-    """Draw the share of good documents over the mean score, a dot per bin.
-
-    The area of a dot grows with the weight of its bin. A calibrated classifier is on the diagonal.
-    """
-    bins = report.calibration
-    points = [(pixels(bin_.mean_score), SIZE - pixels(bin_.good_share)) for bin_ in bins]
-    line = " ".join(f"{x + MARGIN:.1f},{y + MARGIN / 2:.1f}" for x, y in points)
-    dots = [
-        f'<circle cx="{x + MARGIN:.1f}" cy="{y + MARGIN / 2:.1f}" '
-        f'r="{2.5 + 9 * bin_.weight**0.5:.1f}" fill="#4F43DD" fill-opacity="0.75"/>'
-        for (x, y), bin_ in zip(points, bins, strict=True)
+    """Draw the share of good documents by score, a bar a bin; calibrated, it is the mean score."""
+    bars = [
+        (
+            f"score {bin_.mean_score:.2f}",
+            (bin_.good_share,),
+            f"{bin_.good_share:.1%} good of {bin_.documents:,}",
+        )
+        for bin_ in report.calibration
     ]
-    width, height = SIZE + 1.5 * MARGIN, SIZE + 1.5 * MARGIN
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-            'font-family="sans-serif" font-size="11" fill="#444">',
-            f'<rect width="{width:.0f}" height="{height:.0f}" fill="#fff"/>',
-            *grid_lines(),
-            f'<line x1="{MARGIN}" y1="{SIZE + MARGIN / 2}" x2="{SIZE + MARGIN}" y2="{MARGIN / 2}" '
-            'stroke="#999" stroke-dasharray="4 4"/>',
-            f'<polyline points="{line}" fill="none" stroke="#4F43DD" stroke-width="1.5"/>',
-            *dots,
-            f'<text x="{MARGIN + SIZE / 2}" y="{height - 6:.0f}" text-anchor="middle">score</text>',
-            f'<text transform="translate(12 {MARGIN / 2 + SIZE / 2}) rotate(-90)" '
-            'text-anchor="middle">share of good documents</text>',
-            "</svg>",
-        ]
-    )
-
-
-def pixels(share: float) -> float:
-    """Convert a share to pixels from the axis."""
-    return SIZE * share
-
-
-def grid_lines() -> list[str]:
-    """Draw grid lines and labels at every quarter of both axes."""
-    lines = []
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        x, y = MARGIN + pixels(share), MARGIN / 2 + SIZE - pixels(share)
-        lines += [
-            f'<line x1="{x}" y1="{MARGIN / 2}" x2="{x}" y2="{SIZE + MARGIN / 2}" stroke="#ddd"/>',
-            f'<line x1="{MARGIN}" y1="{y}" x2="{SIZE + MARGIN}" y2="{y}" stroke="#ddd"/>',
-            f'<text x="{x}" y="{SIZE + MARGIN / 2 + 14}" text-anchor="middle">{share:g}</text>',
-            f'<text x="{MARGIN - 6}" y="{y + 4}" text-anchor="end">{share:g}</text>',
-        ]
-    return lines
+    return bar_chart("share of good documents by mean score", bars)

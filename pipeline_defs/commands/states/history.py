@@ -5,7 +5,7 @@ Times and runs are those of Dagster's records: the store has no clock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
@@ -73,19 +73,6 @@ class Entry(msgspec.Struct, frozen=True):
     code: dict[str, tuple[str, str]] = {}
     not_kept: tuple[str, ...] = ()
     same_as: int | UnsetType = UNSET
-
-
-class Committed(msgspec.Struct, frozen=True):
-    """The event by which a manifest was reported: its time, run, and parts computed and reused.
-
-    The run is "" where a command reported it.
-    """
-
-    fingerprint: str
-    seconds: float
-    run_id: str
-    parts_computed: int
-    parts_reused: int
 
 
 class History(msgspec.Struct, frozen=True):
@@ -181,28 +168,26 @@ def newly_obeyed(corpus: Corpus, before: SourceState, after: SourceState) -> tup
 
 
 def with_times(entries: list[Entry], stage: str, source: str) -> list[Entry]:
-    """Add the time, run and parts of each state, as far as Dagster's records have them."""
+    """Add the time, run and parts of each state, as far as Dagster's records have them.
+
+    A fingerprint may come twice, after a rollback: events and states are matched in order.
+    """
     import dagster as dg  # takes 2 s
 
     prepare_home()
     with dg.DagsterInstance.get() as instance:
-        commits = commits_of(instance, stage, source)
-    found = matched([entry.fingerprint for entry in entries], commits)
-    return [
-        entry
-        if event is None
-        else msgspec.structs.replace(
-            entry,
-            when=f"{datetime.fromtimestamp(event.seconds, UTC):%Y-%m-%d %H:%M:%S}",
-            run_id=event.run_id,
-            parts_computed=event.parts_computed,
-            parts_reused=event.parts_reused,
-        )
-        for entry, event in zip(entries, found, strict=True)
-    ]
+        left = commits_of(instance, stage, source)
+    timed = []
+    for entry in entries:
+        places = (n for n, each in enumerate(left) if version_of(each) == entry.fingerprint)
+        if (place := next(places, None)) is not None:
+            entry = with_event(entry, left[place])
+            del left[: place + 1]
+        timed.append(entry)
+    return timed
 
 
-def commits_of(instance: dg.DagsterInstance, stage: str, partition: str) -> list[Committed]:
+def commits_of(instance: dg.DagsterInstance, stage: str, partition: str) -> list[dg.EventLogRecord]:
     """Return the events of a partition that brought another state, the newest first."""
     import dagster as dg
 
@@ -211,40 +196,30 @@ def commits_of(instance: dg.DagsterInstance, stage: str, partition: str) -> list
     key = partition_key(partition)
     wanted = dg.AssetRecordsFilter(dg.AssetKey(stage), asset_partitions=[key] if key else None)
     records = instance.fetch_materializations(wanted, limit=MOST_EVENTS).records
-    groups = [list(group) for _, group in groupby(map(committed, records), lambda e: e.fingerprint)]
+    groups = [list(group) for _, group in groupby(records, version_of)]
     if len(records) == MOST_EVENTS:
         groups = groups[:-1]  # it may have begun earlier
     return [group[-1] for group in groups]  # later ones found the same state
 
 
-def committed(record: dg.EventLogRecord) -> Committed:
-    """Return what a record says of a materialization."""
+def version_of(record: dg.EventLogRecord) -> str:
+    """Return the fingerprint of the state that an event reports."""
+    found = record.asset_materialization
+    return ((found and found.tags) or {}).get(DATA_VERSION, "")
+
+
+def with_event(entry: Entry, record: dg.EventLogRecord) -> Entry:
+    """Add what an event says of a state; zeros are left out of its metadata."""
     found = record.asset_materialization
     assert found is not None, "only materializations were asked for"
-    computed, reused = (count(found, name) for name in ("parts_computed", "parts_reused"))
-    version = (found.tags or {}).get(DATA_VERSION, "")
-    return Committed(version, record.timestamp, record.run_id, computed, reused)
-
-
-def count(found: dg.AssetMaterialization, name: str) -> int:
-    """Return a number of an event's metadata, 0 without it: zeros are left out."""
-    value = getattr(found.metadata.get(name), "value", 0)
-    return value if isinstance(value, int) else 0
-
-
-def matched(fingerprints: Sequence[str], commits: Sequence[Committed]) -> list[Committed | None]:
-    """Return the event of each manifest, both the newest first; None where there is none.
-
-    A fingerprint may come twice, after a rollback: events are matched in order.
-    """
-    left = list(commits)
-    found: list[Committed | None] = []
-    for fingerprint in fingerprints:
-        place = next((n for n, each in enumerate(left) if each.fingerprint == fingerprint), None)
-        found.append(None if place is None else left[place])
-        if place is not None:
-            del left[: place + 1]
-    return found
+    parts = {
+        name: value
+        if isinstance(value := getattr(found.metadata.get(name), "value", 0), int)
+        else 0
+        for name in ("parts_computed", "parts_reused")
+    }
+    when = f"{datetime.fromtimestamp(record.timestamp, UTC):%Y-%m-%d %H:%M:%S}"
+    return msgspec.structs.replace(entry, when=when, run_id=record.run_id, **parts)
 
 
 def show(found: History) -> None:

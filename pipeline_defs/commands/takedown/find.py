@@ -8,10 +8,10 @@ within more.
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -74,8 +74,13 @@ def find(corpus: Corpus, asked: Sequence[Takedown]) -> list[FoundDocuments]:
     parts = raw_parts(corpus)
     documents = asked_documents(parts, asked)
     meant = [*meant_by(documents, asked, by_passages=True)]
-    clusters = Clusters(clusters_with(corpus, documents["doc_id"]))
-    members = [clusters.members(each["doc_id"]) for each in meant]
+    by_id: dict[str, set[str]] = {}
+    for cluster in clusters_with(corpus, documents["doc_id"]):
+        for doc_id in cluster:
+            by_id.setdefault(doc_id, set()).update(cluster)
+    members = [
+        {one for doc_id in each["doc_id"] for one in by_id.get(doc_id, ())} for each in meant
+    ]
     asked = [
         with_members(with_marks(each, of_request), ids)
         for each, of_request, ids in zip(asked, meant, members, strict=True)
@@ -100,61 +105,35 @@ def asked_documents(parts: Sequence[RawPart], asked: Sequence[Takedown]) -> pl.D
     return pl.concat(found, how="diagonal")
 
 
-class Clusters:
-    """Duplicate clusters by the documents in them."""
-
-    def __init__(self, clusters: Sequence[frozenset[str]]) -> None:
-        self.by_id: dict[str, list[frozenset[str]]] = {}
-        for cluster in clusters:
-            for doc_id in cluster:
-                self.by_id.setdefault(doc_id, []).append(cluster)
-
-    def members(self, doc_ids: Iterable[str]) -> set[str]:
-        """Return all documents in the clusters of some."""
-        return {one for doc_id in doc_ids for each in self.by_id.get(doc_id, ()) for one in each}
-
-
-@dataclass
-class Places:
-    """Rows of documents by what requests have of them: digests of marks, hashes of URLs."""
-
-    rows: dict[bytes | str, list[int]] = field(default_factory=dict)
-
-    def add(self, keys: Iterable[bytes | str], row: int) -> None:
-        """Add a row under some keys."""
-        for key in keys:
-            self.rows.setdefault(key, []).append(row)
-
-    def of(self, keys: Iterable[bytes | str]) -> set[int]:
-        """Return the rows under any of some keys."""
-        return {row for key in keys for row in self.rows.get(key, ())}
-
-
 def meant_by(
     documents: pl.DataFrame, asked: Sequence[Takedown], *, by_passages: bool = False
 ) -> Iterator[pl.DataFrame]:
     """Yield the documents (doc_id, url, text, ...) that each request means."""
     wanted = wanted_by(asked)
-    ids, texts, addresses, domains = Places(), Places(), Places(), Places()
+    # Rows by what requests have of them: a kind, and a digest of a mark or the hash of a URL.
+    rows: defaultdict[tuple[str, bytes | str], set[int]] = defaultdict(set)
     for row, mark in enumerate(id_marks(documents["doc_id"].to_list())):
-        ids.add([digest(mark)], row)
+        rows["id", digest(mark)].add(row)
     for row, mark in enumerate(text_marks(documents["text"])):
-        texts.add([digest(mark)] if mark else [], row)
+        if mark:
+            rows["text", digest(mark)].add(row)
     for form in wanted.forms:
         with_url = documents.with_row_index("row").drop_nulls("url")
-        of_form = parts_in(form, with_url["url"])
-        for row, host, address in zip(
-            with_url["row"], *of_form.select("host", "address"), strict=True
-        ):
-            addresses.add([hash_of(address)], row)
-            domains.add(map(hash_of, domains_above(host) if host else ()), row)
+        of_form = parts_in(form, with_url["url"]).select("host", "address")
+        for row, host, address in zip(with_url["row"], *of_form, strict=True):
+            rows["address", hash_of(address)].add(row)
+            for domain in domains_above(host) if host else ():
+                rows["domain", hash_of(domain)].add(row)
     passages = find_passages(documents["text"], wanted.passages) if by_passages else []
     copied = copied_rows(passages, wanted.copies)
     for number, each in enumerate(asked):
-        rows = ids.of(map(digest, single(each.ids))) | texts.of(map(digest, single(each.texts)))
-        rows |= addresses.of(each.addresses) | domains.of(each.domains)
-        rows |= {row for row, owners in copied.items() if number in owners}
-        yield documents[sorted(rows)]
+        keys: list[tuple[str, bytes | str]] = [("id", digest(mark)) for mark in single(each.ids)]
+        keys += [("text", digest(mark)) for mark in single(each.texts)]
+        keys += [("address", key) for key in each.addresses]
+        keys += [("domain", key) for key in each.domains]
+        found = {row for key in keys for row in rows.get(key, ())}
+        found |= {row for row, owners in copied.items() if number in owners}
+        yield documents[sorted(found)]
 
 
 def found_by(
