@@ -1,15 +1,27 @@
-"""`corpus build` prints and runs commands of Dagster."""
+"""`corpus build`: the commands of Dagster that it runs, and builds as users start them."""
+
+from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import dagster as dg
+import msgspec
 import pytest
 from builders import open_corpus, write_corpus
 
-from pipeline_defs.commands.build.dagster_commands import MODULE, commands_for, raw_commands
+from pipeline_defs.commands.build.dagster_commands import (
+    MODULE,
+    commands_for,
+    failed_sources_only,
+    raw_commands,
+)
 from pipeline_defs.commands.main import main
+from resources.runs.run_notes import OpenNote, change_note, new_note
+from resources.source_faults import FAILED_SOURCES_TAG
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD, MIX = "job execute -j build_corpus", "job execute -j mix_corpus"
@@ -132,3 +144,34 @@ def test_the_exit_code_is_that_of_the_command_that_fails(tmp_path: Path) -> None
 
     assert done.returncode == 1
     assert done.stdout.count("dagster asset materialize") == 1
+
+
+def fail_run(tags: dict[str, str]) -> str:
+    """Run a job that fails, and return the id of the run."""
+
+    @dg.op
+    def work() -> None:
+        raise ValueError
+
+    @dg.job
+    def job() -> None:
+        work()
+
+    with dg.DagsterInstance.get() as instance:
+        return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False).run_id
+
+
+@pytest.mark.parametrize("has_own_failed_sources", [True, False])
+def test_a_run_beside_the_command_counts_for_nothing(
+    tmp_path: Path, has_own_failed_sources: bool
+) -> None:
+    tags = [{FAILED_SOURCES_TAG: "prose"}, {}]
+    begun = time.time()
+    own = OpenNote(tmp_path, new_note(fail_run(tags[not has_own_failed_sources]), "own", (), ()))
+    other = new_note(fail_run(tags[has_own_failed_sources]), "other", (), ())
+    for index, place in enumerate(({"pid": 1}, {"host": "elsewhere"}, {"boot": "before"})):
+        run_id = other.run_id if index == 0 else f"{index}"
+        change_note(tmp_path, msgspec.structs.replace(other, run_id=run_id, **place))
+    assert failed_sources_only(tmp_path, begun) is has_own_failed_sources
+    assert not failed_sources_only(tmp_path, time.time())
+    own.close()

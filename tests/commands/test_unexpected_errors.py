@@ -1,4 +1,6 @@
-"""Errors that no verb expects end in one line that names path and machine, never in a traceback."""
+"""Errors that no verb expects end in one line that names path and machine, never in a traceback.
+
+Those of Dagster's records that need a server are in tests/servers."""
 
 from __future__ import annotations
 
@@ -9,12 +11,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dagster as dg
 import pytest
 from builders import write_corpus
+from documented import ROOT
 
-from pipeline_defs.commands.unexpected_errors import system_fault
+from pipeline_defs.commands.unexpected_errors import records_fault, system_fault
 
-ROOT = Path(__file__).resolve().parents[2]
 CORPUS = (sys.executable, "-m", "pipeline_defs.commands.main")
 BUILD = ("build", "--to", "raw")
 
@@ -78,3 +81,17 @@ def test_shared_memory_to_read_only_is_named_and_not_the_store(tmp_path: Path) -
 def test_errors_of_the_program_keep_their_traceback() -> None:
     assert system_fault(RuntimeError("a bug")) is None
     assert system_fault(FileNotFoundError("a bug")) is None
+
+
+def test_a_missing_package_is_named_with_its_extra(
+    dagster_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(ROOT / "deploy/dagster.yaml", dagster_home)
+    monkeypatch.setitem(sys.modules, "dagster_postgres", None)
+    with pytest.raises(Exception, match="dagster_postgres") as raised:
+        dg.DagsterInstance.get()
+    assert "pip install 'tokenmill[postgres]'" in (records_fault(raised.value) or "")
+
+
+def test_other_errors_are_none_of_the_records() -> None:
+    assert records_fault(ValueError("a bug")) is None
