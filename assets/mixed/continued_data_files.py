@@ -35,7 +35,7 @@ from resources.store.disk import xxh3_of
 from resources.store.loader_files import StoreFiles
 from resources.store.records import FileRecord, Manifest
 from resources.store.store import Partition, Store, newest_first
-from resources.takedown_gate import Forbidden, forbidden_in
+from resources.takedowns import Forbidden, forbidden_in
 
 Kept = Manifest[Any, Any]
 

@@ -72,7 +72,7 @@ from resources.store.records import (
 )
 from resources.store.snapshot import Listing
 from resources.store.store import Partition, StoreError, typed
-from resources.takedown_gate import check_hold
+from resources.takedowns import check_hold
 from resources.tasks import GLOBAL, Outcome, Plan
 
 CHECK_CONSERVATION = "row_conservation"

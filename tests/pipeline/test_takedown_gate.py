@@ -22,7 +22,7 @@ from pipeline_defs.commands.main import main
 from pipeline_defs.commands.states.rollback import begin, go_back
 from resources.errors import UsageError
 from resources.store.store import StoreError
-from resources.takedown_gate import check_hold
+from resources.takedowns import check_hold
 
 URL = "https://a.example/1"
 TAKE_DOWN = ["takedown", "--url", URL, "--reason", "ticket 7"]

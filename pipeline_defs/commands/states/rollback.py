@@ -34,7 +34,7 @@ from resources.store.named_states import (
 from resources.store.records import Manifest
 from resources.store.snapshot import Listing
 from resources.store.store import Store, StoreError
-from resources.takedown_gate import check_hold, forbidden_in, forbidden_in_hold
+from resources.takedowns import check_hold, forbidden_in, forbidden_in_hold
 
 NEEDED = ("raw", "filtered", "signatures", "deduped", "tokenized", "bucketed", "sharded")
 

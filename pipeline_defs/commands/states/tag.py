@@ -24,7 +24,7 @@ from resources.store.named_states import (
     wait_for_sweepers,
 )
 from resources.store.store import Partition, Store, StoreError
-from resources.takedown_gate import forbidden_documents
+from resources.takedowns import forbidden_documents
 
 
 class TagLine(msgspec.Struct, frozen=True):

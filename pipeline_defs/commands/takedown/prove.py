@@ -30,8 +30,7 @@ from resources.store.named_states import delete, read_hold, read_tags, tag_path
 from resources.store.preview_files import preview_paths
 from resources.store.scratch import place_of
 from resources.store.store import Partition, part_stem
-from resources.takedown_gate import forbidden_documents
-from resources.takedowns import Takedown, read_takedowns
+from resources.takedowns import Takedown, forbidden_documents, read_takedowns
 
 OUT_OF_SCOPE = (
     "Not searched: your input files and their copies in _downloads; Dagster's records by earlier "

@@ -35,8 +35,15 @@ from resources.settings.named_files import NamedFileError, read_named_file
 from resources.store.named_states import read_holds, read_tags
 from resources.store.preview_files import remove_previews
 from resources.store.store import Store
-from resources.takedown_gate import forbidden_documents, forbidden_in_hold
-from resources.takedowns import URL_FORM, Takedown, UrlForm, add_takedown, read_takedowns
+from resources.takedowns import (
+    URL_FORM,
+    Takedown,
+    UrlForm,
+    add_takedown,
+    forbidden_documents,
+    forbidden_in_hold,
+    read_takedowns,
+)
 from resources.urls import parse_url
 
 SHOWN_ROWS = 20  # of a file
