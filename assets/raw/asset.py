@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec import UNSET
 
-from assets.raw.file_groups import group_files, text_bytes
 from assets.raw.part_files import (
     chunks_behind,
     parts_so_far,
@@ -31,7 +30,7 @@ from assets.raw.places.observed_inputs import (
     version_of,
 )
 from assets.raw.places.patch_files import named_patches, patches_among, read_patches
-from assets.raw.raw_inputs import NO_CAP, RawInputs
+from assets.raw.raw_inputs import NO_CAP, RawInputs, group_files, text_bytes
 from assets.raw.raw_records import DOCUMENT_COLUMNS, RAW, RawNumbers, RawProvenance
 from assets.raw.readers.formats import foreign_code, format_of, is_cuttable
 from assets.raw.readers.input_file import InputFile, Slice

@@ -15,14 +15,13 @@ import msgspec
 import polars as pl
 from msgspec import UNSET, UnsetType
 
-from assets.raw.file_groups import most_bytes
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.open_input import with_content
 from assets.raw.places.streams.stream_ranges import read_range
-from assets.raw.raw_inputs import RawInputs
+from assets.raw.raw_inputs import RawInputs, most_bytes
 from assets.raw.raw_records import RawNumbers, Resume
 from assets.raw.readers.decompress import Damage
-from assets.raw.readers.documents import FIELD_FILTER, Chunk, DocumentBuilder, is_from, mark_damaged
+from assets.raw.readers.documents import FIELD_FILTER, Chunk, DocumentBuilder
 from assets.raw.readers.read_chunks import byte_spans, read_chunks, read_into, whole
 from assets.raw.readers.read_packaged import records_of
 from assets.raw.state_counts import state_counts
@@ -34,6 +33,7 @@ from resources.store.records import PartRecord, Stats
 from resources.store.store import PartWriter
 from resources.tasks import Task, stream_name
 
+MARKED_META = pl.col("meta").str.strip_suffix("}") + ","
 DAMAGED_FILE = "damaged_file"  # why this stage rejects a document
 
 
@@ -97,6 +97,18 @@ def kept_documents(chunk: Chunk, source: Source, damaged: Collection[str]) -> pl
     if source.on_damage == "drop":
         return chunk.documents.filter(~is_from(of_chunk))
     return mark_damaged(chunk.documents, of_chunk)
+
+
+def mark_damaged(documents: pl.DataFrame, files: Collection[str]) -> pl.DataFrame:
+    """Return documents with `damaged: true` as the last key of `meta` in those of some files."""
+    before = pl.when(pl.col("meta") == "{}").then(pl.lit("{")).otherwise(MARKED_META)
+    marked = pl.when(is_from(files)).then(before + '"damaged":true}').otherwise("meta")
+    return documents.with_columns(meta=marked)
+
+
+def is_from(files: Collection[str]) -> pl.Expr:
+    """Return whether a document is from one of some files."""
+    return pl.col("origin").struct.field("file").is_in(list(files))
 
 
 def faulty_files(chunk: Chunk, damaged: Collection[str]) -> dict[str, int]:

@@ -80,7 +80,9 @@ def refuse_shrink(corpus: Corpus, manifest: RawManifest, plan: Plan) -> None:
         return
     files = {file.name for task in plan.tasks for file in task.payload.files}
     cause = cause_of(corpus, manifest, lost, files)
-    raise StoreError(refusal(source, good, lost.height, cause, is_empty=is_empty(manifest)))
+    raise StoreError(
+        refusal(source, good, lost.height, cause, is_empty=not manifest.stats.rows_kept)
+    )
 
 
 def last_good(corpus: Corpus, name: str) -> Manifest | None:
@@ -94,17 +96,12 @@ def last_good(corpus: Corpus, name: str) -> Manifest | None:
     return None
 
 
-def is_empty(manifest: Manifest) -> bool:
-    """Return whether a state has no document."""
-    return not manifest.stats.rows_kept
-
-
 def most_lost(source: Source, good: Manifest, manifest: RawManifest) -> int | None:
     """Return how many documents a state may lack; None: any number.
 
     A source that reaches its cap was not read to its end, and says nothing of what is behind it.
     """
-    if is_empty(manifest):
+    if not manifest.stats.rows_kept:
         return 0
     stats, cap = manifest.stats, cap_of(source)
     is_capped = cap != NO_CAP and (

@@ -90,7 +90,11 @@ def run_to_cap(corpus: Corpus, tasks: list[Task[RawInputs]], cap: Cap, work: Wor
         for task in tasks:
             if left.is_spent():
                 break
-            [[outcome]] = run_fetched(corpus, [stopping_at(task, left)], work)
+            # A task that stops at a cap has a fingerprint of its own.
+            fingerprint = fingerprint_of(task.fingerprint, left.key())
+            payload = replace(task.payload, cap=left)
+            capped = replace(task, fingerprint=fingerprint, payload=payload)
+            [[outcome]] = run_fetched(corpus, [capped], work)
             try:
                 kept = up_to_cap(task, outcome.records, left)
             except Exception as error:
@@ -115,12 +119,6 @@ def up_to_cap(task: Task[RawInputs], records: Sequence[PartRecord], left: Cap) -
         kept.append(cut_part(task, record, left) if after.is_crossed() else record)
         left = after
     return kept
-
-
-def stopping_at(task: Task[RawInputs], cap: Cap) -> Task[RawInputs]:
-    """Return the task that stops at the part in which the documents reach a cap."""
-    fingerprint = fingerprint_of(task.fingerprint, cap.key())
-    return replace(task, fingerprint=fingerprint, payload=replace(task.payload, cap=cap))
 
 
 def reuse_capped(corpus: Corpus, tasks: list[Task[RawInputs]], cap: Cap) -> list[Outcome]:

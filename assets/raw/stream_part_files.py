@@ -57,7 +57,7 @@ def plan_ranges(corpus: Corpus, source: Source, config: dict[str, object]) -> Pl
             inputs = RawInputs(
                 (), None, source, 0, stream=part, patches=(*of_part,), takedowns=len(takedowns)
             )
-            task_name = range_name(name, index)
+            task_name = f"{fingerprint_of(name)[:12]}-{index:04d}"
             ids = named.get(task_name, ()), recorded.get(task_name, ())
             task = range_task(corpus, config, task_name, inputs, ids)
             tasks.append(with_published(task, published))
@@ -70,11 +70,6 @@ def plan_ranges(corpus: Corpus, source: Source, config: dict[str, object]) -> Pl
         takedowns=takedown_ids(named) or UNSET,
     )
     return Plan(tasks, config, provenance)
-
-
-def range_name(stream: str, index: int) -> str:
-    """Return the name of the task that reads a range of a stream."""
-    return f"{fingerprint_of(stream)[:12]}-{index:04d}"
 
 
 def range_task(

@@ -333,7 +333,7 @@ def test_on_damage_drop_leaves_out_every_row_of_the_file(tmp_path: Path, build: 
 
 
 def test_a_mark_follows_the_fields_of_the_record(tmp_path: Path) -> None:
-    from assets.raw.readers.documents import mark_damaged
+    from assets.raw.part_files import mark_damaged
 
     lines = b'{"text":"a"}\n{"text":"b","k":{"x":"}"}}\n'
     marked = mark_damaged(read(write(tmp_path, "a.jsonl", lines)).documents, ["a.jsonl"])

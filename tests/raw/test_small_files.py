@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 from input_files import as_input, jsonl, numbers, read
 
 from assets.raw.asset import plan_raw, read_part
-from assets.raw.file_groups import group_files
 from assets.raw.places import known_borders
 from assets.raw.places.file_digests import ChangedFileError, check_unchanged, digest_file
 from assets.raw.places.observed_inputs import REHASH, known_files
-from assets.raw.raw_inputs import RawInputs
+from assets.raw.raw_inputs import RawInputs, group_files
 from assets.raw.readers.input_file import InputFile
 from resources.store.disk import BLOCK_BYTES
 from resources.tasks import Task

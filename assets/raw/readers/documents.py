@@ -9,7 +9,7 @@ Price: 100 bytes of memory per record where `id_field` is set.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -58,7 +58,6 @@ NO_DOCUMENTS = pl.DataFrame(schema=DOCUMENT_SCHEMA)
 NO_QUARANTINE = pl.DataFrame(schema=QUARANTINE_SCHEMA)
 FIELD_FILTER = "field_filter"  # what becomes of a record that a filter skips
 MOST_UNREAD = 5  # names of a part; its container is told from the counts
-MARKED_META = pl.col("meta").str.strip_suffix("}") + ","
 FRAME_BYTES = 4 << 20  # small runs of Python strings take 2/3 of the memory on their way to Arrow
 
 
@@ -398,15 +397,3 @@ class DocumentBuilder:
             "origin": pl.DataFrame([files, frame["row"]]).to_struct("origin"),
         }
         return pl.DataFrame([made[key] if key in made else frame[key] for key in DOCUMENT_SCHEMA])
-
-
-def mark_damaged(documents: pl.DataFrame, files: Collection[str]) -> pl.DataFrame:
-    """Return documents with `damaged: true` as the last key of `meta` in those of some files."""
-    before = pl.when(pl.col("meta") == "{}").then(pl.lit("{")).otherwise(MARKED_META)
-    marked = pl.when(is_from(files)).then(before + '"damaged":true}').otherwise("meta")
-    return documents.with_columns(meta=marked)
-
-
-def is_from(files: Collection[str]) -> pl.Expr:
-    """Return whether a document is from one of some files."""
-    return pl.col("origin").struct.field("file").is_in(list(files))

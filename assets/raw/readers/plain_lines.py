@@ -100,7 +100,9 @@ def split_run(run: LineRun, source: SourceConfig) -> tuple[NDArray[np.int64], pl
         texts = map(_strings, columns, offsets)
         documents = dict(zip(COLUMNS, texts, strict=True))
     declared = {"text": "", "lang": source.declared_language, "license": source.license}
-    documents |= {name: _filled(documents[name], value) for name, value in declared.items()}
+    for name, value in declared.items():
+        if value is not None and documents[name].null_count():  # an expression waits for threads
+            documents[name] = documents[name].fill_null(value)
     documents["row"] = pl.Series(spans[spans[:, 2] != REFUSED, 0] + run.offset)
     return _respell(spans, pl.DataFrame(documents))
 
@@ -152,11 +154,6 @@ def _strings(column: NDArray[np.uint8], ends: NDArray[np.int64]) -> pl.Series:
     buffers = [pa.py_buffer(each) for each in (validity, ends, column[: ends[-1]].copy())]
     array: Any = pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers)
     return pl.Series(array)
-
-
-def _filled(column: pl.Series, value: str | None) -> pl.Series:
-    """Return a column with a value in place of nulls, by no expression where it has none."""
-    return column.fill_null(value) if value is not None and column.null_count() else column
 
 
 def _respell(

@@ -29,7 +29,7 @@ from assets.raw.readers.decompress import (
 )
 from assets.raw.readers.file_content import foreign_content
 from assets.raw.readers.format import Format
-from assets.raw.readers.input_file import WHOLE, WHOLE_FILE, Border, InputFile, Slice, Span
+from assets.raw.readers.input_file import WHOLE, WHOLE_FILE, Border, InputFile, Slice
 from assets.raw.readers.input_record import InputRecord, as_json, has_field
 from assets.raw.readers.read_lines import Line, read_lines
 from resources.settings.sources import SourceConfig
@@ -107,7 +107,8 @@ def read_csv(
     file with more than one text field is refused.
     """
     header = (read_header(file, source) or []) if cut.span.first.offset else []
-    lines, number = _csv_lines(file, source, cut.span), cut.span.first.row
+    lines = _CsvLines(read_lines(file, source, cut.span), source.max_record_bytes)
+    number = cut.span.first.row
     for values, fault in _csv_rows(lines, file, source):
         error = fault or _row_error(values, header, source.text_field)
         if error:
@@ -124,16 +125,13 @@ def read_csv(
 
 def read_header(file: InputFile, source: SourceConfig) -> list[str] | None:
     """Return the names of a table's columns; None if it has no rows that can be read."""
-    for values, fault in _csv_rows(_csv_lines(file, source, WHOLE), file, source):
+    lines = _CsvLines(read_lines(file, source, WHOLE), source.max_record_bytes)
+    for values, fault in _csv_rows(lines, file, source):
         if fault or _row_error(values, [], source.text_field):
             return None
         if values:
             return _distinct(values)
     return None
-
-
-def _csv_lines(file: InputFile, source: SourceConfig, span: Span) -> _CsvLines:
-    return _CsvLines(read_lines(file, source, span), source.max_record_bytes)
 
 
 def _csv_rows(
