@@ -12,7 +12,7 @@ takes the same number of steps, and no batch is empty: the last step of an epoch
 left out (`drop_last`), or filled up with repeated samples that are marked (`pad_last`).
 
 There are no processes, no shared memory, nothing on disk, and threads only while files are hashed
-(checks.py). Batches are arrays of their own, which stay as they are: reused buffers were no faster
+(files.py). Batches are arrays of their own, which stay as they are: reused buffers were no faster
 below 32 MB a batch. Small batches are slices of two megabytes that are read together.
 """
 

@@ -5,7 +5,7 @@ generations before it that have at most twice as many rows as it has, as the seg
 index do: a sequence is rewritten a logarithmic number of times, and there are few generations. A
 sequence that is gone stays in the files of its generation and is marked there; a generation of
 which too much is marked is absorbed, too. Sequences are told apart by their identity alone
-(assets/bucketed/sequence_ids.py), so those that move to another part stay in their generation.
+(assets/bucketed/sequences.py), so those that move to another part stay in their generation.
 """
 
 from __future__ import annotations
