@@ -7,9 +7,9 @@ Texts come from the JSONL and Parquet files of the folder, the truth from their 
 seeded word start. Prints a Markdown table; documents per second are of CPU time.
 
 `--tags` prints the answers for Serbian and its neighbours without and with the rules of
-`assets/filtered/language/families.py`, and how many documents are tagged as in another language
-than their source: under their own language, under English, and English ones, which come from the
-folders `reference`, `science` and `books` beside the first.
+`assets/filtered/language/detect_language.py`, and how many documents are tagged as in another
+language than their source: under their own language, under English, and English ones, which come
+from the folders `reference`, `science` and `books` beside the first.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ import polars as pl
 from corpus_texts import read_texts
 
 from assets.filtered.kernels.fasttext import predict
-from assets.filtered.language.detect_language import UNSURE_BYTES, WINDOW_BYTES, detect_language
-from assets.filtered.language.families import is_other_language
-from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
-from assets.filtered.language.model_files import read_model
-from assets.filtered.language.scripts import dominant_scripts, is_plausible
+from assets.filtered.language.detect_language import (
+    UNSURE_BYTES,
+    WINDOW_BYTES,
+    detect_language,
+    dominant_scripts,
+    is_other_language,
+    is_plausible,
+)
+from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext, read_model
 from assets.text.buffers import text_buffers
 from resources.settings.filtering.filter_steps import LanguageConfig
 

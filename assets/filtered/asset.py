@@ -10,18 +10,17 @@ import msgspec
 import polars as pl
 from msgspec import UNSET
 
-from assets.filtered.classifier.classifier import Classifier
+from assets.filtered.classifier.classifier import Classifier, QualityScale
 from assets.filtered.classifier.classifier_files import load_classifier, load_scale
-from assets.filtered.classifier.percentiles import QualityScale
 from assets.filtered.custom_rule_files import read_tried, try_custom_rules
 from assets.filtered.filter_documents import (
     count_first_reasons,
     count_other_languages,
     count_reasons,
     filter_documents,
+    filter_warm_ups,
 )
 from assets.filtered.filter_files import OPT_OUT, FilterFileError, digests_of, load_filter_data
-from assets.filtered.filter_warm_up import filter_warm_ups
 from assets.filtered.filtered_records import FILTERED, FilteredProvenance, FilterNumbers
 from assets.filtered.opt_out import count_by_domain
 from assets.filtered.report import (
@@ -42,13 +41,7 @@ from resources.settings.filtering.filters import FilterConfig
 from resources.settings.pipeline import Settings, SettingsError
 from resources.stage import Conclusion, DriftCheck, MainTable, Metadata, Stage, Table
 from resources.store.published import PublishedFile
-from resources.store.records import (
-    Manifest,
-    PartRecord,
-    Stats,
-    fingerprint_of,
-    to_json,
-)
+from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, to_json
 from resources.tasks import Plan, Task, tasks_of
 
 OPTED_OUT = "opted_out"  # kind of file: opted out documents by registrable domain

@@ -8,7 +8,8 @@ decision holds all scores and all broken rules, not only the first, so that anot
 be replayed over the decisions alone, at some 100 bytes a document.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -16,13 +17,14 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from assets.filtered.filter_data import FilterData
 from assets.filtered.language.detect_language import detect_language
 from assets.filtered.normalize import normalize_text
 from assets.filtered.rules.custom import custom_scores
 from assets.filtered.rules.rules import Rule, rules_for
 from assets.filtered.score_counts import (
     BASE,
+    PROVIDERS,
+    FilterData,
     has_line_edits,
     provide,
     tags_of,
@@ -202,3 +204,28 @@ def _count(names: pl.Series) -> dict[str, int]:
     counts = dict(names.alias("rule").value_counts().iter_rows())
     counts.pop(None, None)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+TEXT = (
+    "The river rose\u00a0– twice.\nIt fell again (1999), then rose: ask me@example.org, not "
+    "me@example.png, or 93.184.216.34.\n"
+)
+
+
+def filter_warm_ups(config: FilterConfig, data: FilterData) -> Iterator[Callable[[], object]]:
+    """Yield one call per pass over the texts that the config asks for."""
+    documents = pl.DataFrame({name: [TEXT] for name in BASE}).with_columns(
+        lang=pl.lit("en"), detected_lang=pl.lit("en"), lang_score=pl.lit(1.0)
+    )
+    scores = (rule.score for rule in rules_for(config.rules, data.custom))
+    wanted = counts_behind(scores, scores_of(config.rules))
+    wanted |= texts_left(config)
+    if data.classifier is None:  # not trained yet
+        wanted.discard("quality_score")
+    if data.scale is None:
+        wanted.discard("quality_percentile")
+    yield partial(detect_language, documents["text"], config.language)
+    yield partial(normalize_text, documents["text"], config.normalize)
+    for columns, _ in PROVIDERS:
+        if needed := columns & wanted:
+            yield partial(provide, documents, needed, config, data)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from assets.filtered.filter_data import FilterData
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.rules.rules import Rule
+from assets.filtered.score_counts import FilterData
 from assets.filtered.word_lists import WordLists, count_listed
 from corpus_loader.permutation import derive_key, mix64
 from resources.settings.filtering.filter_steps import LinesConfig, PiiConfig, RefinedWebLines
@@ -191,7 +191,7 @@ def _bullet_lines(text: str, rule: Rule) -> Iterable[Span]:
 
 
 def _short_lines(text: str, rule: Rule) -> Iterable[Span]:
-    from assets.filtered.kernels.text_counts import SHORT_LINE_CHARS
+    from assets.filtered.kernels.text_words import SHORT_LINE_CHARS
 
     return _lines_where(lambda line: len(line) <= SHORT_LINE_CHARS)(text, rule)
 

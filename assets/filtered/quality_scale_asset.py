@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from assets.filtered.classifier.classifier import score_fasttext, score_quality
-from assets.filtered.classifier.classifier_files import ScoreInputs, score_of
-from assets.filtered.classifier.percentiles import (
+from assets.filtered.classifier.classifier import (
     EVERY_LANGUAGE,
     SAMPLE_DOCUMENTS,
     find_scale,
     is_in_scale,
+    score_fasttext,
+    score_quality,
 )
+from assets.filtered.classifier.classifier_files import ScoreInputs, score_of
 from assets.filtered.filtered_records import QUALITY_SCALE, ScaleNumbers, ScaleProvenance
 from assets.filtered.language.detect_language import detect_language
 from assets.filtered.normalize import normalize_text

@@ -4,30 +4,57 @@ A provider adds the counts of one pass (a kernel, or a few expressions), and is 
 in force looks at one of them.
 """
 
-from collections.abc import Callable, Iterable
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 import polars as pl
 
-from assets.filtered.classifier.classifier import score_fasttext, score_quality
-from assets.filtered.classifier.percentiles import percentiles
-from assets.filtered.code_score import score_code
-from assets.filtered.code_signals import count_code
-from assets.filtered.counting import datatrove_scores
-from assets.filtered.filter_data import FilterData
-from assets.filtered.language.detect_language import paragraph_language_share
-from assets.filtered.language.families import is_other_language
+from assets.filtered import datatrove_scores
+from assets.filtered.classifier.classifier import (
+    Classifier,
+    QualityScale,
+    percentiles,
+    score_fasttext,
+    score_quality,
+)
+from assets.filtered.code_score import count_code, score_code
+from assets.filtered.language.detect_language import is_other_language, paragraph_language_share
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.metadata import count_metadata
-from assets.filtered.opt_out import find_opted_out, find_stated_opt_outs
-from assets.filtered.pages.page_scores import LISTED, PAGE_SCORES, page_lists, score_pages
-from assets.filtered.pii.chat_pii import find_pii_in_chats
-from assets.filtered.pii.find_pii import find_pii
+from assets.filtered.opt_out import OptOut, find_opted_out, find_stated_opt_outs
+from assets.filtered.page_scores import LISTED, PAGE_SCORES, page_lists, score_pages
+from assets.filtered.pii.find_pii import find_pii, find_pii_in_chats
+from assets.filtered.rules.custom import CustomRule
 from assets.filtered.scores import SCORES, counts_behind
 from assets.filtered.word_lists import WordLists, count_listed
 from assets.text.table_rows import order_of
 from resources.settings.filtering.filter_steps import LinesConfig, PiiConfig
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.rules import MetadataRules
+
+
+@dataclass(frozen=True)
+class FilterData:
+    """Content of the files that a config names, the trained classifier, and the source's scale.
+
+    `list_faults`: entries of the lists of domains that can match nothing, in words.
+    `is_chat`: the texts are conversations, whose messages are corrected one by one.
+    """
+
+    profanity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    blocked_domains: frozenset[str] = frozenset()
+    allowed_domains: frozenset[str] = frozenset()
+    list_faults: tuple[str, ...] = ()
+    custom: tuple[CustomRule, ...] = ()
+    classifier: Classifier | None = None
+    fasttext_path: str | None = None
+    scale: QualityScale | None = None
+    opt_out: OptOut = field(default_factory=OptOut)
+    is_chat: bool = False
+
 
 Provide = Callable[[pl.DataFrame, FilterConfig, FilterData], pl.DataFrame]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from assets.filtered.counting import datatrove_scores
-from assets.filtered.pages.page_scores import PAGE_SCORES
+from assets.filtered import datatrove_scores
+from assets.filtered.page_scores import PAGE_SCORES
 from assets.filtered.rules.rules import rules_for
 from resources.settings.filtering.rules import CountedRules, RulesConfig
 
@@ -117,9 +117,7 @@ SCORES: dict[str, pl.Expr] = {
     "quality_percentile": pl.col("quality_percentile"),
 }
 # Scores that a program counts differently, by the `counting` of a group of rules.
-COUNTINGS: dict[str, dict[str, pl.Expr]] = {
-    "datatrove": datatrove_scores.SCORES,
-}
+COUNTINGS: dict[str, dict[str, pl.Expr]] = {"datatrove": datatrove_scores.SCORES}
 NAMES = ("license", "lang", "detected_lang")  # scores that are names, not numbers
 
 

@@ -9,10 +9,9 @@ from builders import open_corpus, write_corpus
 
 from assets.deduped.duplicates_asset import dedup_warm_ups
 from assets.filtered.asset import STAGE as FILTERED
-from assets.filtered.filter_data import FilterData
-from assets.filtered.filter_warm_up import filter_warm_ups
+from assets.filtered.filter_documents import filter_warm_ups
 from assets.filtered.rules.rules import rules_for
-from assets.filtered.score_counts import PROVIDERS
+from assets.filtered.score_counts import PROVIDERS, FilterData
 from assets.filtered.scores import counts_behind, scores_of
 from assets.mixed.asset import STAGE as MIXED
 from assets.stages import STAGES

@@ -27,19 +27,21 @@ import pytest
 from numpy.typing import NDArray
 from polars.testing import assert_frame_equal
 
-from assets.filtered.classifier.classifier import Classifier, score_quality, train_classifier
-from assets.filtered.classifier.percentiles import QualityScale
-from assets.filtered.code_signals import count_code
-from assets.filtered.filter_data import FilterData
+from assets.filtered.classifier.classifier import (
+    Classifier,
+    QualityScale,
+    score_quality,
+    train_classifier,
+)
+from assets.filtered.code_score import count_code
 from assets.filtered.filter_documents import filter_documents
-from assets.filtered.language.detect_language import _cut_paragraphs
-from assets.filtered.language.scripts import dominant_scripts
+from assets.filtered.language.detect_language import _cut_paragraphs, dominant_scripts
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.normalize import normalize_text
-from assets.filtered.pii.find_pii import find_once, find_pii
-from assets.filtered.pii.patterns import SCANS
+from assets.filtered.pii.find_pii import SCANS, find_once, find_pii
 from assets.filtered.pii.scan import Scan, Span
 from assets.filtered.rules.custom import CustomRule
+from assets.filtered.score_counts import FilterData
 from assets.filtered.word_lists import WordLists, count_listed
 from resources.settings.filtering.classifier import ClassifierConfig
 from resources.settings.filtering.filter_steps import (

@@ -9,10 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assets.filtered.kernels.clue_scan import BLOCK
-from assets.filtered.pii.candidates import candidates
-from assets.filtered.pii.checks import REJECTED, check_candidates
-from assets.filtered.pii.clues import elements_of, windows_of
-from assets.filtered.pii.patterns import SCANS
+from assets.filtered.pii.candidates import (
+    REJECTED,
+    candidates,
+    check_candidates,
+    elements_of,
+    windows_of,
+)
+from assets.filtered.pii.find_pii import SCANS
 from assets.filtered.pii.scan import FAR, Scan
 from assets.text.buffers import text_buffers
 

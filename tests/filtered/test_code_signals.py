@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from assets.filtered.code_signals import KEYWORDS, PUNCTUATION, SYNTAXES, Syntax, count_code
+from assets.filtered.code_score import KEYWORDS, PUNCTUATION, SYNTAXES, Syntax, count_code
 
 COLUMNS = [
     *("code_lines", "comment_lines", "comment_characters", "indented_lines"),

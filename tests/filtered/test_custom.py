@@ -3,11 +3,11 @@
 import polars as pl
 import pytest
 
-from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_documents import count_reasons, filter_documents
 from assets.filtered.report import summarize_decisions
 from assets.filtered.rules.custom import CustomRule, check_custom_rules, custom_scores
 from assets.filtered.rules.rules import rules_for
+from assets.filtered.score_counts import FilterData
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.rules import RulesConfig
 

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.filtered.counting.datatrove_scores import COUNTS, EDITED_COUNTS, count_as_datatrove
-from assets.filtered.counting.kernels.datatrove_words import (
+from assets.filtered.datatrove_scores import COUNTS, EDITED_COUNTS, count_as_datatrove
+from assets.filtered.filter_documents import filter_documents
+from assets.filtered.kernels.datatrove_words import (
     CONTROLS,
     MARKS,
     TokenCount,
     count_tokens,
     token_classes,
 )
-from assets.filtered.filter_documents import filter_documents
 from assets.text.buffers import text_buffers
 from assets.text.kernels.character_classes import TERMINAL_MARKS
 from resources.settings.filtering.filters import FilterConfig

@@ -11,17 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.filtered.kernels import code_counts as code
-from assets.filtered.kernels import code_syntax as syntax
+from assets.filtered.kernels import code_counts as syntax
 from assets.filtered.kernels.character_scan import (
     dominant_groups,
-    kinds_of,
     matching_codes,
-    tell_kinds,
 )
-from assets.filtered.kernels.code_comments import count_comments
-from assets.filtered.kernels.code_counts import byte_classes, count_documents, hash_words
-from assets.filtered.kernels.code_syntax import Count, find_newline, is_blank
-from assets.filtered.kernels.html_text import count_visible
+from assets.filtered.kernels.code_counts import (
+    Count,
+    byte_classes,
+    count_comments,
+    count_documents,
+    count_visible,
+    find_newline,
+    hash_words,
+    is_blank,
+)
 from assets.text.buffers import text_buffers
 
 BLANKS = b" \t\v\f\r"
@@ -208,34 +212,10 @@ def test_count_documents(files: list[tuple[str, int]]) -> None:
     ]
 
 
-PATTERNS = (r"[\x00-\x08\x7f]", r"[а-я]", r"\p{Han}", r"[\u{1F600}-\u{1F64F}é]")
 ODD = st.text(st.sampled_from("aZ 1\n\t\x00\x7fяЯé漢字\u0301😀\U0010ffff"), max_size=12)
 LONG = st.tuples(st.integers(0, 130), ODD, st.integers(0, 130)).map(
     lambda parts: "x" * parts[0] + parts[1] + "y" * parts[2]
 )
-
-
-def kinds_slowly(text: str) -> int:
-    patterns = ("[\x00-\x08\x7f]", "[а-я]", "[漢字]", "[😀é]")
-    return sum(1 << i for i, pattern in enumerate(patterns) if re.search(pattern, text))
-
-
-@given(st.lists(LONG, max_size=4))
-def test_kinds_of_texts_are_those_of_their_characters(texts: list[str]) -> None:
-    found = kinds_of(*text_buffers(pl.Series(texts, dtype=pl.String)), tell_kinds(PATTERNS))
-    assert found.tolist() == [kinds_slowly(text) for text in texts]
-
-
-def test_tell_kinds_sets_the_bit_of_each_pattern() -> None:
-    kinds = tell_kinds(("[é]", "[éß]"))
-    assert {c: int(kinds.classes[ord(c)]) for c in "aéß漢"} == {"a": 0, "é": 3, "ß": 2, "漢": 0}
-    assert int(kinds.classes.sum()) == 5
-
-
-@pytest.mark.parametrize("patterns", [("[b]",), ("[\t]",), ("[~]",), ("é",) * 9])
-def test_tell_kinds_refuses_ascii_and_nine_patterns(patterns: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match=r"at most 8 fit|printable ASCII"):
-        tell_kinds(patterns)
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.filtered.kernels import line_phrases as phrases
+from assets.filtered.kernels import line_scan as phrases
 from assets.filtered.kernels import line_scan as scan
 from assets.filtered.kernels.c4_lines import C4Settings, edit_c4
-from assets.filtered.kernels.line_phrases import NUM_PHRASES, PHRASES, begins, phrases_in
 from assets.filtered.kernels.line_scan import (
     FLAGGED,
+    NUM_PHRASES,
+    PHRASES,
     LineCount,
+    begins,
     character_classes,
     copy,
     is_word,
+    phrases_in,
     scan_line,
     skip,
     trim,

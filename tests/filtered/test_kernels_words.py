@@ -26,8 +26,8 @@ from assets.filtered.kernels.term_table import (
     find,
     is_plain_word,
 )
-from assets.filtered.kernels.text_counts import SHORT_LINE_CHARS, Count
 from assets.filtered.kernels.text_lines import count_ellipses, count_lines
+from assets.filtered.kernels.text_words import SHORT_LINE_CHARS, Count
 from assets.text.buffers import code_point_entries, text_buffers
 from assets.text.kernels.character_classes import BULLETS, SINGLES, TERMINAL_MARKS
 from assets.text.kernels.words import BLANK, SINGLE, WORD

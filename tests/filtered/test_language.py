@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -11,18 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.filtered.kernels.paragraphs import cut_paragraphs
 from assets.filtered.language.detect_language import (
     LANGDETECT_CHARS,
     UNSURE_BYTES,
     WINDOW_BYTES,
     _cut_paragraphs,
     detect_language,
+    dominant_scripts,
+    is_plausible,
     paragraph_language_share,
 )
-from assets.filtered.language.model_files import find_model
-from assets.filtered.language.scripts import dominant_scripts, is_plausible
-from assets.text.buffers import text_buffers
+from assets.filtered.language.fasttext_model import find_model
 from resources.settings.filtering.filter_steps import LanguageConfig
 
 ENGLISH = "The quick brown fox jumps over the lazy dog and runs into the forest."
@@ -247,13 +245,12 @@ def reference_cut(text: str, min_chars: int) -> list[str]:
 @given(st.lists(st.text(st.sampled_from("abé漢 \n\n\n"), max_size=40)), st.integers(1, 5))
 def test_pieces_match_a_plain_reference(texts: list[str], min_chars: int) -> None:
     texts = [text.strip() for text in texts]
-    data, offsets = text_buffers(pl.Series(texts, dtype=pl.String))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("assets.filtered.language.detect_language.PARAGRAPH_CHARS", min_chars)
+        found = _cut_paragraphs(pl.Series(texts, dtype=pl.String))
 
-    begins, pieces = cut_paragraphs(data, offsets, min_chars)
-
-    cut = [bytes(data[a:b]).decode() for a, b in pairwise(begins)]
-    found = [cut[a:b] for a, b in pairwise(pieces)]
-    assert found == [reference_cut(text, min_chars) for text in texts]
+    cut = [found.filter(pl.col("row") == row)["text"].to_list() for row in range(len(texts))]
+    assert cut == [reference_cut(text, min_chars) for text in texts]
 
 
 @pytest.mark.parametrize(("num_chars", "num_segments"), [(39, 1), (40, 2)])

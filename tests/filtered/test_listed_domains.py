@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assets.filtered.filter_files import FilterFileError, load_filter_data
-from assets.filtered.listed_domains import parse_entries
+from assets.filtered.opt_out import parse_entries
 from resources.settings.filtering.filters import FilterConfig
 
 UNDERSTOOD = {

@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from many_examples import many_examples
 
-from assets.filtered.kernels.character_scan import kinds_of, matching_codes, tell_kinds
 from assets.filtered.normalize import (
     BIDI_CONTROLS,
-    BIDI_MARKS,
     CONTROL_CHARACTERS,
     LINE_ENDS,
     MOJIBAKE,
@@ -21,10 +19,8 @@ from assets.filtered.normalize import (
     WORD_BREAK,
     normalize_text,
 )
-from assets.text.buffers import text_buffers
 from resources.settings.filtering.filter_steps import NORMALIZE_FOR, NormalizeConfig
 
-KINDS = (CONTROL_CHARACTERS, LINE_ENDS, NFC_CANDIDATES, BIDI_CONTROLS, BIDI_MARKS)
 TEXTS = st.text(
     st.characters(exclude_categories=["Cs"]) | st.sampled_from("\r\n\t \u200beก\u0301\ufeff")
 )
@@ -266,41 +262,6 @@ def test_marks_at_the_edges_of_lines_are_composed_as_in_the_whole_text(texts: li
     plain = plain.str.replace_all(LINE_ENDS, "\n").str.normalize("NFC")
 
     assert normalize(*texts, strip=False) == plain.to_list()
-
-
-@pytest.mark.parametrize("bit", range(len(KINDS)))
-def test_the_scan_finds_what_the_regex_finds_for_all_characters(bit: int) -> None:
-    codes = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
-    texts = pl.Series([chr(code) for code in codes])
-
-    found = pl.Series(kinds_of(*text_buffers(texts), tell_kinds(KINDS))) & (1 << bit) != 0
-
-    assert (found == texts.str.contains(KINDS[bit])).all()
-    assert matching_codes(KINDS[bit]).tolist() == pl.Series(codes).filter(found).to_list()
-
-
-@settings(max_examples=100)
-@given(st.lists(TEXTS, max_size=4))
-def test_the_scan_ors_the_kinds_of_a_text(texts: list[str]) -> None:
-    rows = pl.Series(
-        [padded for text in texts for padded in (text, "ж" * 63 + text)], dtype=pl.String
-    )
-
-    found = kinds_of(*text_buffers(rows), tell_kinds(KINDS)).tolist()
-
-    patterns = [(1 << i, re.compile(_for_python(kind))) for i, kind in enumerate(KINDS) if i != 2]
-    assert [kinds & ~4 for kinds in found] == [
-        sum(bit for bit, pattern in patterns if pattern.search(text)) for text in rows
-    ]
-
-
-def _for_python(pattern: str) -> str:
-    return re.sub(r"\\u\{([0-9A-F]+)\}", lambda match: rf"\u{match[1]:0>4}", pattern)
-
-
-def test_a_kind_with_printable_ascii_is_refused() -> None:
-    with pytest.raises(ValueError, match="ASCII"):
-        tell_kinds((r"[a\x00]",))
 
 
 def test_mojibake_needs_ftfy(monkeypatch: pytest.MonkeyPatch) -> None:

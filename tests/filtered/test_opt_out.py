@@ -14,10 +14,9 @@ from every_stage import build
 
 from assets.filtered.asset import STAGE as FILTERED
 from assets.filtered.asset import describe_filtered
-from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_files import FilterFileError, load_filter_data
 from assets.filtered.opt_out import NO_DOMAIN, OptOut, count_by_domain, find_opted_out
-from assets.filtered.score_counts import provide
+from assets.filtered.score_counts import FilterData, provide
 from assets.raw.asset import STAGE as RAW
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.rules import AI_AGENTS

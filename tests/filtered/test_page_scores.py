@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.filtered.kernels.pages.page_counts import Form, form_classes
-from assets.filtered.kernels.pages.page_form import count_form, pair_table
-from assets.filtered.pages.page_files import load_models
-from assets.filtered.pages.page_scores import PAGE_SCORES, score_pages
+from assets.filtered.kernels.page_form import count_form, pair_table
+from assets.filtered.kernels.sign_masks import Form, form_classes
+from assets.filtered.page_files import load_models
+from assets.filtered.page_scores import PAGE_SCORES, score_pages
 from assets.text.buffers import text_buffers
 from resources.settings.pipeline import Settings
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.filtered.classifier.percentiles import (
+from assets.filtered.classifier.classifier import (
     LEAST,
     STEPS,
     QualityScale,

@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from many_examples import many_examples
 from pydantic import ValidationError
 
-from assets.filtered.pii.candidates import candidates, candidates_in
-from assets.filtered.pii.checks import REJECTED, check_candidates
-from assets.filtered.pii.clues import windows_of
-from assets.filtered.pii.find_pii import find_once, find_pii
+from assets.filtered.pii.candidates import (
+    REJECTED,
+    candidates,
+    candidates_in,
+    check_candidates,
+    windows_of,
+)
+from assets.filtered.pii.find_pii import SCANS, find_once, find_pii
 from assets.filtered.pii.identity_numbers import _IBAN_LENGTHS, passes_luhn, passes_mod97
-from assets.filtered.pii.patterns import SCANS
 from assets.filtered.pii.scan import Scan, Span
 from assets.text.buffers import text_buffers
 from resources.settings.filtering.filter_steps import (

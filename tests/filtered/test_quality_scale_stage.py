@@ -15,9 +15,9 @@ import pytest
 import yaml
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 
+from assets.filtered.classifier.classifier import QualityScale, percentiles
 from assets.filtered.classifier.classifier_files import load_scale
-from assets.filtered.classifier.percentiles import QualityScale, percentiles
-from assets.filtered.language.model_files import find_model
+from assets.filtered.language.fasttext_model import find_model
 from assets.stages import used_stages
 from pipeline_defs.commands.main import main
 from resources.run_reports import read_report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assets.filtered.robots import forbidding_rules, forbids_training
+from assets.filtered.opt_out import forbidding_rules, forbids_training
 
 NO_FETCH = "Disallow: /"
 

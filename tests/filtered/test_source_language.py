@@ -10,8 +10,12 @@ import yaml
 from builders import Build, open_corpus, write_corpus, write_jsonl
 
 from assets.filtered.filter_documents import count_other_languages, filter_documents
-from assets.filtered.language.detect_language import detect_language
-from assets.filtered.language.families import correct_serbian, family_of, is_other_language
+from assets.filtered.language.detect_language import (
+    correct_serbian,
+    detect_language,
+    family_of,
+    is_other_language,
+)
 from resources.settings.filtering.filter_steps import LanguageConfig
 from resources.settings.pipeline import SettingsError
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.filtered.kernels.ngrams import DUPLICATE_SIZES, NGRAM_COUNTS, TOP_SIZES
-from assets.filtered.kernels.text_counts import Count
 from assets.filtered.kernels.text_scores import BLOCK_BYTES, count_text, count_work
+from assets.filtered.kernels.text_words import Count
 from assets.text.kernels.character_classes import BULLETS, SINGLES, TERMINAL_MARKS
 
 NAMES = [count.name.lower() for count in Count]

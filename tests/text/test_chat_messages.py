@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.filtered.normalize import normalize_text
-from assets.filtered.pii.chat_pii import find_pii_in_chats
+from assets.filtered.pii.find_pii import find_pii_in_chats
 from assets.text.chat_messages import (
     ROLES,
     TOOLS,

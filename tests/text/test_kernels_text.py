@@ -41,7 +41,6 @@ from assets.text.kernels.many_bytes import (
     run_on,
     size_of,
 )
-from assets.text.kernels.plain_words import plain_words
 from assets.text.kernels.utf8 import count_continuations, decode, last_start
 from assets.text.kernels.words import (
     BLANK,
@@ -54,6 +53,7 @@ from assets.text.kernels.words import (
     entry_of,
     fold_whitespace,
     join_words,
+    plain_words,
 )
 
 MASK = (1 << 64) - 1

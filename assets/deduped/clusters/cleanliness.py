@@ -24,8 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.deduped.minhash.minhash import sets_and_edges
-from assets.text.buffers import text_buffers
-from assets.text.list_columns import list_series
+from assets.text.buffers import list_series, text_buffers
 from resources.settings.dedup import DedupConfig
 
 if TYPE_CHECKING:

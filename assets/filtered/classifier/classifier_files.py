@@ -8,8 +8,7 @@ from unicodedata import unidata_version
 
 import polars as pl
 
-from assets.filtered.classifier.classifier import Classifier
-from assets.filtered.classifier.percentiles import QualityScale
+from assets.filtered.classifier.classifier import Classifier, QualityScale
 from assets.filtered.filter_files import MODEL, digests_of
 from assets.filtered.filtered_records import CLASSIFIER, QUALITY_SCALE
 from resources.corpus import Corpus

@@ -11,26 +11,22 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, uint64
 
-from assets.filtered.kernels.line_phrases import (
-    CITATION_NEEDED,
-    EDIT,
-    FIRST_POLICY,
-    JAVASCRIPT,
-    LOREM,
-    begins,
-    phrases_in,
-)
 from assets.filtered.kernels.line_scan import (
     ANY_END,
     BLANK,
     BRACE,
     BRACKET,
+    CITATION_NEEDED,
     CLOSER,
     DECIMAL,
+    EDIT,
     END_MARK,
+    FIRST_POLICY,
     FLAGGED,
     HARD_END,
+    JAVASCRIPT,
     LINE_FEED,
+    LOREM,
     SPACE,
     WORD,
     Bytes,
@@ -38,7 +34,9 @@ from assets.filtered.kernels.line_scan import (
     Integers,
     Line,
     LineCount,
+    begins,
     copy,
+    phrases_in,
     scan_line,
     skip,
     trim,

@@ -14,8 +14,15 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
-from assets.filtered.kernels.code_counts import slot_of
-from assets.filtered.kernels.code_syntax import LF, SPACE, TAB, Bytes, Integers, find_newline
+from assets.filtered.kernels.code_counts import (
+    LF,
+    SPACE,
+    TAB,
+    Bytes,
+    Integers,
+    find_newline,
+    slot_of,
+)
 from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 from assets.text.kernels.many_bytes import (
     EIGHT,
@@ -32,8 +39,8 @@ from assets.text.kernels.many_bytes import (
     reverse_bytes,
     size_of,
 )
-from assets.text.kernels.plain_words import mark_byte
 from assets.text.kernels.utf8 import count_continuations
+from assets.text.kernels.words import mark_byte
 
 Floats = NDArray[np.float64]
 Hashes = NDArray[np.uint64]

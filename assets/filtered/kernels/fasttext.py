@@ -101,10 +101,7 @@ def _count_bits(bits: int) -> int:
     return uint64(bits * uint64(0x0101010101010101)) >> uint64(56)
 
 
-@njit(
-    types.uint64(types.uint32, types.boolean, _lookup, _integers, types.uint64),
-    **_inlined,
-)
+@njit(types.uint64(types.uint32, types.boolean, _lookup, _integers, types.uint64), **_inlined)
 def _append_ngram(hashed: int, is_whole: bool, lookup: Lookup, rows: Integers, count: int) -> int:
     """Write the bucket of an n-gram; return the new count, the same if the model has no row for it.
 
@@ -198,10 +195,7 @@ def _is_label(word: Bytes) -> bool:
     return matching == len(_LABEL_PREFIX)
 
 
-@njit(
-    types.int64(_bytes, _span, _lookup, _scratch, _integers, types.int64),
-    **_options,
-)
+@njit(types.int64(_bytes, _span, _lookup, _scratch, _integers, types.int64), **_options)
 def _append_words(
     data: Bytes, span: tuple[int, int], lookup: Lookup, word: Bytes, rows: Integers, count: int
 ) -> int:

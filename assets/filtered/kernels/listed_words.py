@@ -29,14 +29,16 @@ from assets.filtered.kernels.term_table import (
 )
 from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 from assets.text.kernels.many_bytes import EIGHT, first_one, ones_below, read_8, size_of
-from assets.text.kernels.plain_words import (
+from assets.text.kernels.words import (
+    BLANK,
+    LOWER,
     capitals,
     digit_bytes,
+    entry_and_width,
     mark_byte,
     plain_words,
     small_letters,
 )
-from assets.text.kernels.words import BLANK, LOWER, entry_and_width
 
 BUFFER_WORDS = 2048
 ROOM = BUFFER_WORDS + 64  # one step may append as many

@@ -10,20 +10,17 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from assets.filtered.kernels.line_phrases import (
+from assets.filtered.kernels.line_scan import (
+    DECIMAL,
+    DIGIT,
     FIRST_COUNTED,
     ITEMS_IN_CART,
+    LINE_FEED,
     NUM_PHRASES,
     PHRASE_STARTS,
     READ_MORE,
     READ_MORE_CHARACTER,
     SIGN_IN,
-    begins,
-)
-from assets.filtered.kernels.line_scan import (
-    DECIMAL,
-    DIGIT,
-    LINE_FEED,
     SPACE,
     UPPER,
     Bytes,
@@ -31,6 +28,7 @@ from assets.filtered.kernels.line_scan import (
     Integers,
     Line,
     LineCount,
+    begins,
     copy,
     is_word,
     scan_line,

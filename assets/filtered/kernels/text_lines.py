@@ -10,8 +10,7 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
-from assets.filtered.kernels.text_counts import SHORT_LINE_CHARS, Count
-from assets.filtered.kernels.text_words import BULLET, SPACE, TERMINAL
+from assets.filtered.kernels.text_words import BULLET, SHORT_LINE_CHARS, SPACE, TERMINAL, Count
 from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 from assets.text.kernels.hashing import INCREMENT, absorb, hash_bytes
 from assets.text.kernels.many_bytes import EIGHT, ONE, find_byte, find_bytes, read_8

@@ -13,10 +13,10 @@ import polars as pl
 from numba import njit, uint64
 
 from assets.filtered.kernels.ngrams import NGRAM_COUNTS, count_ngrams
-from assets.filtered.kernels.text_counts import Count
 from assets.filtered.kernels.text_lines import count_ellipses, count_lines
 from assets.filtered.kernels.text_words import (
     Bytes,
+    Count,
     Hashes,
     Integers,
     Positions,
@@ -87,10 +87,7 @@ def buffers_of(texts: pl.Series) -> tuple[Integers, Bytes]:
 
 @njit(**ARRAY_KERNEL)
 def _count_documents(
-    texts: tuple[Integers, Bytes],
-    kinds: Bytes,
-    words: tuple[Hashes, Positions],
-    counts: Integers,
+    texts: tuple[Integers, Bytes], kinds: Bytes, words: tuple[Hashes, Positions], counts: Integers
 ) -> tuple[Integers, int]:
     """Fill the counts, and the hash and end of each word if there is room; return word offsets."""
     starts, data = texts

@@ -2,17 +2,17 @@
 
 Words are those of `str.split()`, except that a character of a script without spaces (Han, kana) is
 a word of its own; letters and digits are those of `str.isalpha`, `isdigit` and `isalnum`.
-Words of plain ASCII are counted as the bits of a number, up to 63 bytes at once (`plain_words`).
+Words of plain ASCII are counted as the bits of a number, up to 63 bytes at once (`kernels.words`).
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
+from enum import IntEnum, auto
 from functools import cache
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from assets.filtered.kernels.text_counts import Count
 from assets.text.kernels.character_classes import (
     BULLETS,
     SINGLES,
@@ -23,14 +23,44 @@ from assets.text.kernels.character_classes import (
 from assets.text.kernels.compiling import INLINED, KERNEL
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.many_bytes import ONE, count_ones, first_one, held
-from assets.text.kernels.plain_words import (
-    capitals,
-    digit_bytes,
-    mark_byte,
-    plain_words,
-    small_letters,
-)
 from assets.text.kernels.utf8 import decode
+from assets.text.kernels.words import capitals, digit_bytes, mark_byte, plain_words, small_letters
+
+SHORT_LINE_CHARS = 30  # datatrove's FineWeb filter: len(line) <= 30
+
+
+class Count(IntEnum):
+    """Counts, in the order of the columns; numba takes the members as integers."""
+
+    CHARACTERS = 0
+    WORD_CHARACTERS = auto()  # not white space
+    ALPHANUMERIC_CHARACTERS = auto()
+    ALPHABETIC_CHARACTERS = auto()
+    DIGIT_CHARACTERS = auto()
+    UPPERCASE_CHARACTERS = auto()
+    WORDS = auto()
+    ALPHABETIC_WORDS = auto()  # with at least one letter
+    LONGEST_WORD = auto()  # characters
+    NEWLINES = auto()
+    HASHES = auto()  # "#"
+    ELLIPSES = auto()  # "..." from left to right, and "…"
+    RAW_LINES = auto()  # split at "\n", blank ones too
+    LONGEST_RAW_LINE = auto()  # characters
+    LINES = auto()
+    BULLET_LINES = auto()
+    ELLIPSIS_LINES = auto()
+    TERMINAL_LINES = auto()
+    SHORT_LINES = auto()
+    DUPLICATE_LINES = auto()  # copies after the first (datatrove's reading of Gopher)
+    DUPLICATE_LINE_CHARACTERS = auto()
+    REPEATED_LINES = auto()  # all copies, if there are two or more (DCLM's reading)
+    REPEATED_LINE_CHARACTERS = auto()
+    PARAGRAPHS = auto()
+    DUPLICATE_PARAGRAPHS = auto()
+    DUPLICATE_PARAGRAPH_CHARACTERS = auto()  # of their lines, without line ends
+    REPEATED_PARAGRAPHS = auto()
+    REPEATED_PARAGRAPH_CHARACTERS = auto()
+
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]

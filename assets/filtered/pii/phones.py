@@ -1,12 +1,18 @@
 """Patterns and validators of phone numbers: international, North American, introduced by a word.
 
 Sources: ITU E.164 (calling codes), North American Numbering Plan.
+
+Numbers in groups with blanks and without a calling code follow the national numbering plans that
+ITU-T E.129 lists, by the sizes of their groups. One that begins with the trunk prefix 0 is rarely
+anything else. Others share their form with amounts (601 234 567) and table rows (22 12 34 56): what
+is beside them decides.
 """
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
-from assets.filtered.pii.scan import Scan, Span
+from assets.filtered.pii.scan import FAR, Scan, Span
 
 # ITU-T E.164 assigned country codes except 1, which has its own rule.
 _CALLING_CODE = (
@@ -99,6 +105,146 @@ _INTRODUCED_NUMBER = (
 )
 _SIGN = r"[\d ().\xe2\x80\x93/-]"  # a byte of [0-9 ().–/-]
 
+
+# Trunk prefix 0: an area of two to five digits, and groups that never are a lone digit, except
+# after Hungary's 06.
+_TRUNK = re.compile(
+    r"\(?0[1-9]\d{0,3}\)?(?: \d{2,5}){1,4}|0[6-9]\d{4} \d{5}|\(?0[1-9]\d{0,3}\)? \d{5,8}|"
+    r"06 \d \d{3} \d{4}|\(?0[2-9]\d{1,3}\)? \d{3,6} 0|"
+    r"0\([1-9]\d{1,3}\)(?: \d{2,4}){2,3}|\(0\d{1,4}\)(?: \d{2,8}){1,4}"
+)
+# Forms that amounts do not have: groups of two and of three, of four and of five.
+_CLEAR = re.compile(
+    r"8 \(?[2-9]\d\d\)? \d{3} \d\d \d\d|8 \(?[2-9]\d{3}\)? \d\d \d\d \d\d|"
+    r"\([2-9]\d\d\) \d{3} \d\d \d\d|"
+    r"[1-9]\d \d{3} \d\d \d\d|[5-9]\d\d \d\d \d\d \d\d|1[3-9]\d \d{4} \d{4}|[6-9]\d{4} \d{5}|"
+    r"\([1-9]\d\) 9?\d{4} \d{4}|\([1-9]\d\) 9?\d{8}|\([1-9]\d{2}\) \d{3} \d{3,4}|"
+    r"[1-9]\d 9\d{4} \d{4}|"
+    r"\(?(?!.11|.9)[2-9]\d\d\)? (?!.11)[2-9]\d\d \d{4}|1 [2-9]\d\d [2-9]\d\d \d{4}|"
+    r"1[38]00 \d{3} \d{3,4}|[48]00 \d{3} \d{4}|9 \d{4} \d{4}|01 800 \d{3} \d{4}"
+)
+# Forms of other numbers too.
+_OPEN = re.compile(
+    r"[2-9]\d\d \d{3} \d{3}|(?!19|20)[2-9]\d{3} (?!19|20)\d{4}|[2-9]\d \d\d \d\d \d\d|"
+    r"[2-9]\d \d{3} \d{4}|"
+    r"[1-9]\d \d{4} \d{4}|[26-9]\d{3} \d{3} \d{3}|[2-9]\d\d \d\d \d{3}|[2-9]\d\d \d{3} \d{4}|"
+    r"2 2\d{3} \d{4}|"
+    r"[36]\d\d \d{7}|[2-9]\d\d [2-9]\d{6}"
+)
+_BEFORE = re.compile(
+    r"(?ai)[\w.+#$€£¥₹₽%/^~<\\§=-]\Z|(?<!\*)\*\Z|[€£¥₹₽$§^≈~<=°×±] \Z|(?<=[^\n])[>*+] \Z|\d[.,]\Z|"
+    r"\d ?[-–/+*×=:] ?\Z|(?<![a-z])[a-f0-9]*\d[a-f0-9]*[ \t]+\Z|"
+    r"(?:\b(?:isbn(?:-1[03])?|issn|ean|btw|tva|mwst|cif|nif|pesel|siret|ico|dic|upc|imei|imsi|vat|"
+    r"siren|siret|ust-?id\w*|nip|regon|krs|nhs|"
+    r"iban|bic|account|acct|konto|kto|invoice|order|ticket|patent|serial|item|part|model|sku|id|"
+    r"pid|code|reg|"
+    r"version|ver|v|rev|vol|volume|no|nr|nbr|num|art|art\.|page|pages|pp|p|s|ref|doi|pmid|isrc|tax|"
+    r"steuernummer|case|docket|lat|lon|latitude|longitude|coordinates|gps|usd|eur|gbp|chf|sek|nok|"
+    r"dkk|pln|czk|huf|rub|jpy|cny|inr|rs|kr|php|idr|krw|population|about|approximately|nearly|over|"
+    r"roughly|total|sum|between|rgba?|hsla?|loss|step|epoch|seed|echo|seek|count|"
+    r"size|offset|bytes|mem|irq|review [a-z])\b[.:#]{0,2}"
+    r"(?: of| de| no\.?| nr\.?| number| [a-z]{2})?[:.]? ?)\Z"
+)
+_PHONE_BEFORE = re.compile(
+    r"(?i)(?:(?:\b|_)(?:tele)?(?:phone|ph|tel\w{0,6}|tél\w{0,7}|tlf|tfn|tfno|fax|faks|telefax|mob|"
+    r"mobile?|móvil|"
+    r"celular|cell\w{0,6}|handy|portable|contact|kontakt|call\w{0,3}|ring|dial|text|sms|whatsapp|"
+    r"signal|number|hotline|helpline|hotline|appelez|appeler|llam\w+|chiama\w*|ligue|anruf\w*|"
+    r"rufen|ruf|booking\w*|reserv\w+|réserv\w+|enquiries|inquiries|bel|puh\w{0,5}|gsm|zadzwoń|zavolejte|ring|t|m|p|h|w|f)\b|тел|моб|звон|фон|τηλ|κιν|"
+    r"电话|電話|手机|手機|拨打|致电|热线|联系|전화|휴대폰|연락처|"
+    r"โทร|điện thoại|đt|هاتف|جوال|تليفون|טלפון|נייד|फोन|मोबाइल|"
+    r"予約|携帯|連絡先)[^\n\d]{0,14}\Z"
+)
+_LETTER = re.compile(r"[^\W\d_]")
+_AFTER = re.compile(
+    r"(?ai)[\w%°€£¥₹₽$^+=/\\]|\*(?!\*)|[.,:-]\d|[ \t]*[-–+*×=/^<>] ?\d|"
+    r"[ \t]+[a-f0-9]*\d[a-f0-9]*(?![\w:.])|"
+    r" ?(?:[€£¥₹₽$%°²³]|(?:eur|euros?|usd|gbp|chf|sek|nok|dkk|pln|zł|zl|czk|kč|kc|huf|ft|rub|руб|"
+    r"dollars?|pounds?|yen|yuan|won|rupees?|kr|kroner|kronor|million\w*|billion\w*|millones|mio|"
+    r"mrd|"
+    r"km|m|cm|mm|kg|g|mg|t|tons?|tonnes?|ha|mi|ft|kb|mb|gb|bytes?|bits?|hz|mhz|kwh?|w|v|l|"
+    r"people|persons?|inhabitants?|residents?|einwohner\w*|habitant\w*|abitanti|mieszkańc\w*|"
+    r"obyvatel\w*|invånare|innbyggere|indbyggere|жител\w*|years?|jahre|ans|users?|items?|rows?|"
+    r"records?|files?|documents?|tokens?|words?|votes?|copies|units?|cells?|atoms?|pixels?|"
+    r"shares|points?|times|steps|seconds|minutes|hours|days|n|e|s|o)\b(?![À-ɏ])|m[²³2])"
+)
+_ROW_BEFORE = re.compile(r"\d[ \t]+\d+[ \t|;,\])}]*\n[ \t|(\[{]*\Z")
+_ROW_AFTER = re.compile(r"[ \t|;,\])}]*\n[ \t|(\[{]*\d+[ \t]+\d")
+_SPACED_DATE = re.compile(r"\d\d? \d\d? (?:19|20)\d\d\b.*|(?:19|20)\d\d [01]?\d [0-3]\d\b.*")
+
+
+def _check_spaced(text: str, start: int, end: int) -> Iterator[Span]:
+    if end - start > 40:
+        return
+    start, end = _whole_groups(text, start, end)
+    number = text[start:end]
+    num_digits = sum(map(str.isdigit, number))
+    before, after = text[max(0, start - 28) : start], text[end : end + 28]
+    if not 8 <= num_digits <= 13 or _AFTER.match(after):
+        return
+    if _SPACED_DATE.fullmatch(number) or _is_sequence(number):
+        return
+    is_trunk = _TRUNK.fullmatch(number) and (
+        9 <= num_digits <= 12 or number[:4] in ("0800", "0341")
+    )
+    is_open = not is_trunk and not _CLEAR.fullmatch(number)
+    if is_open and (not _OPEN.fullmatch(number) or _ROW_AFTER.match(after)):
+        return
+    if is_open and "\n" in before and _ROW_BEFORE.search(before):
+        return
+    # The names of a phone have letters, and a list of numbers has none: 30 µs a number.
+    line = before.rfind("\n") + 1  # none of the words is before it
+    is_named = bool(_LETTER.search(before, line) and _PHONE_BEFORE.search(before, line))
+    if is_named or not (
+        (is_open and _is_among_numbers(text, start, end)) or _BEFORE.search(before, line)
+    ):
+        yield start, end
+
+
+def _is_among_numbers(text: str, start: int, end: int) -> bool:
+    """Check for a list, a table or a formula: several numbers are near."""
+    before, after = text[max(0, start - 60) : start], text[end : end + 60]
+    in_brackets = re.search(r"[\[{]\Z", before) and re.match(r"[\]}]", after)
+    follows_number = re.search(r"\d ?[;,|] ?\Z", before)
+    # Days, months and numbers drawn are small: "25 12 03 11".
+    is_small = all(len(group) == 2 and int(group) <= 31 for group in text[start:end].split())
+    is_poor = len(set(text[start:end].split())) < min(3, text.count(" ", start, end) + 1)
+    return bool(
+        is_poor
+        or is_small
+        or in_brackets
+        or follows_number
+        or len(re.findall(r"(?<!\w)\d+", before + " " + after)) > 3
+    )
+
+
+def _whole_groups(text: str, start: int, end: int) -> Span:
+    """Cut a time, a date or a bracket that runs into the groups off their ends."""
+    number = text[start:end]
+    if text[start] == "(" and (")" not in number or number[1] == "("):
+        start += 1
+    # A bracket that opens at the end belongs to what follows: "020 7999 5489 (24h)".
+    if (bracket := number.rfind(" (")) > 0 and ")" not in number[bracket:]:
+        end = start + bracket
+    if (
+        " " in text[start:end]
+        and re.match(r"[:.,/-]", text[max(0, start - 1) : start])
+        and text[start - 2 : start - 1].isdigit()
+    ):
+        start = text.index(" ", start, end) + 1
+    if " " in text[start:end] and re.match(r"[:.,/–-]\d", text[end : end + 2]):
+        end = text.rindex(" ", start, end)
+    return start, end
+
+
+def _is_sequence(number: str) -> bool:
+    """Check that two groups in a row are equal, or all grow by one step, as in "01 02 03 04"."""
+    groups = [int(group) for group in re.findall(r"\d+", number)]
+    steps = {after - before for before, after in pairwise(groups)}
+    is_even = len(groups) > 2 and len(steps) == 1 and steps < {0, 1, 2, 5, 10, 11, 100, 111}
+    return is_even or steps == {0} or set(number) <= set("01 ()")
+
+
 SCANS = (
     Scan(
         "phone",
@@ -106,17 +252,20 @@ SCANS = (
         _check_plus,
         (rf"+[1-9]{_SIGN}{{6}}", rf"+([1-9]{_SIGN}{{6}}"),
     ),
-    Scan(
-        "phone",
-        _AMERICAN_NUMBER,
-        _check_american,
-        (r"[-. ][1-9]\d{2}[-. ]\d{4}",),
-    ),
+    Scan("phone", _AMERICAN_NUMBER, _check_american, (r"[-. ][1-9]\d{2}[-. ]\d{4}",)),
     Scan(
         "phone",
         _INTRODUCED_NUMBER,
         _check_introduced,
         (rf"[^0-9A-Za-z_\n<>\[\]{{}}]\d{_SIGN}{{5}}",),
         r"[^\n<>\[\]{}]",
+    ),
+    Scan(
+        "phone",
+        r"[0-9(][0-9() ]{6,}[0-9]",
+        _check_spaced,
+        (r"[\d)] \d\d[ \d]{2}",),
+        "[0-9() ]",
+        FAR,
     ),
 )

@@ -1,7 +1,9 @@
-"""Patterns and validators of API keys and private keys.
+"""Patterns and validators of API keys, private keys, and secrets in the user part of URLs.
 
-An API key has a known form or is assigned to a name such as "token"; a private key is a PEM block.
-Sources: RFC 7468 (PEM), RFC 7519 (JWT), and the key formats that providers publish.
+An API key has a known form or is assigned to a name such as "token"; a private key is a PEM block;
+of `scheme://user:secret@host` the secret counts, and a user that is a token. The user stays.
+Sources: RFC 7468 (PEM), RFC 7519 (JWT), RFC 3986 (3.2.1), and the key formats that providers
+publish.
 """
 
 import math
@@ -11,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from assets.filtered.pii.scan import FAR, Scan, Span
+from assets.filtered.pii.secret_words import is_placeholder
 
 _SPECIFIC_KEY = re.compile(
     r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])|gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_\w{30,255}|"
@@ -160,6 +163,46 @@ _ASSIGNED_CLUES = (
 )
 _PEM = r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
 
+
+# A password with a raw "@" ends at the last one before the path.
+_MORE = re.compile(r"[^\s/<>\"'`?#@,]{0,100}@(?=[\w\[$({%<])")
+_HOST = re.compile(r"[\w\[$({%<]")
+_PORT = re.compile(r"\d{1,5}(?:[?#].*)?")
+_USER_AS_SECRET = ("", "x-oauth-basic", "x")
+
+
+def _check_url(text: str, start: int, end: int) -> Iterator[Span]:
+    first = start + len("://")
+    if not re.match(r"[A-Za-z0-9]", text[start - 1 : start]) or not _HOST.match(text, end):
+        return
+    while end - first < 400 and (more := _MORE.match(text, end)):
+        end = more.end()
+    user, colon, secret = text[first : end - 1].partition(":")
+    if colon and secret not in _USER_AS_SECRET:
+        is_known = user == secret or is_placeholder(secret) or len(secret) < 3
+        if not is_known and not (_PORT.fullmatch(secret) and re.search(r"[.?#]", user + secret)):
+            yield end - 1 - len(secret), end - 1
+    elif _is_token(user):
+        yield first, first + len(user)
+
+
+def _is_token(user: str) -> bool:
+    num_digits = sum(sign.isdigit() for sign in user)
+    is_word = is_placeholder(user) or not re.fullmatch(r"[\w+/=~%-]{16,300}", user, re.ASCII)
+    is_mixed = bool(re.search(r"[A-Z].*[a-z].*[A-Z]|[a-z].*[A-Z].*[a-z]", user))
+    return not is_word and entropy(user) >= 3 and (num_digits >= 2 or (is_mixed and len(user) > 19))
+
+
+def _check_dsn(text: str, start: int, end: int) -> Iterator[Span]:
+    secret = re.search(r":([^\s:\"'`/]{3,100})@", text[start:end])
+    if secret and not is_placeholder(secret[1]):
+        yield start + secret.start(1), start + secret.end(1)
+
+
+_USER = r"://[^\s/<>\"@]+@"
+_DSN = r"[A-Za-z0-9_.-]{1,32}:[^\s:\"'`/@]{1,100}@(?:tcp|unix)\("
+
+
 SCANS = (
     *(
         Scan("api_key", starts, _check_specific_key, clues)
@@ -183,11 +226,7 @@ SCANS = (
         96,
     ),
     Scan("api_key", "AccountKey=", _check_account_key, ("AccountKey=",)),
-    Scan(
-        "private_key",
-        _PEM,
-        _check_private_key,
-        ("PRIVATE KEY",),
-        sight=MAX_KEY_CHARS + 100,
-    ),
+    Scan("private_key", _PEM, _check_private_key, ("PRIVATE KEY",), sight=MAX_KEY_CHARS + 100),
+    Scan("url_secret", _USER, _check_url, (r"[^\s/<>\"@]@",), r"[^\s<>\"]", FAR, mark="@"),
+    Scan("url_secret", _DSN, _check_dsn, ("@tcp(", "@unix("), r"[^\s\"'`/]", FAR, mark="@"),
 )

@@ -13,8 +13,7 @@ import polars as pl
 import xxhash
 from cyclopts import Parameter
 
-from assets.filtered.language.detect_language import detect_language, plain_language
-from assets.filtered.language.families import family_of
+from assets.filtered.language.detect_language import detect_language, family_of, plain_language
 from pipeline_defs.commands.published_documents import filtered_manifests, path_of, raw_manifest
 from pipeline_defs.commands.terminal import Positive, say
 from pipeline_defs.load_corpus import load_corpus

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from assets.filtered.filter_data import FilterData
 from assets.filtered.filter_files import FilterFileError, load_filter_data
+from assets.filtered.score_counts import FilterData
 from resources.corpus import Corpus
 from resources.errors import check_name
 from resources.settings.filtering.filters import FilterConfig

@@ -56,13 +56,8 @@ def count_as_datatrove(
 
     `langs`: the languages of the texts, null where unknown.
     """
-    from assets.filtered.counting.kernels.datatrove_lines import LineKind
-    from assets.filtered.counting.kernels.datatrove_texts import Tables, count_texts
-    from assets.filtered.counting.kernels.datatrove_words import (
-        HYPHENATED,
-        TokenCount,
-        token_classes,
-    )
+    from assets.filtered.kernels.datatrove_texts import LineKind, Tables, count_texts
+    from assets.filtered.kernels.datatrove_words import HYPHENATED, TokenCount, token_classes
     from assets.filtered.kernels.ngrams import NGRAM_COUNTS
     from assets.filtered.kernels.text_scores import blocks
     from assets.filtered.kernels.text_words import character_classes

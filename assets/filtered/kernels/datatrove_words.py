@@ -17,12 +17,7 @@ import polars as pl
 from numba import njit, uint64
 from numpy.typing import NDArray
 
-from assets.text.kernels.character_classes import (
-    LETTERS_END,
-    TERMINAL_MARKS,
-    add_marks,
-    classes_by,
-)
+from assets.text.kernels.character_classes import LETTERS_END, TERMINAL_MARKS, add_marks, classes_by
 from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes
 from assets.text.kernels.utf8 import count_continuations, decode, last_start

@@ -2,7 +2,7 @@
 
 Purpose: six kinds of junk (boilerplate, menus, keywords, lists of links, noise, pages that were
 cut), each with a score from 0 to 1, and the repetition within windows of fixed size.
-Method: shares of the counts of `kernels.pages` and of two lists of words; each kind is a
+Method: shares of the counts of `kernels.page_form` and of two lists of words; each kind is a
 logistic model over these shares, their squares and some products, with the weights in
 data/page_kinds.json (`benchmarks/page_kinds.py` makes them). No weight is a word's: models see the
 form of a page, and hold for languages and subjects that they were not trained on.
@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.filtered.pages.page_files import KINDS, load_models, load_words
+from assets.filtered.page_files import KINDS, load_models, load_words
 from assets.filtered.word_lists import NO_LISTS, WordLists, count_listed
 from assets.text.buffers import spans_in, text_buffers
 from assets.text.table_rows import table_of
@@ -71,8 +71,8 @@ def _terms(features: pl.DataFrame) -> Iterator[NDArray[np.float64]]:
 
 
 def _count(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.DataFrame:
-    from assets.filtered.kernels.pages.page_counts import Form
-    from assets.filtered.kernels.pages.page_form import count_form
+    from assets.filtered.kernels.page_form import count_form
+    from assets.filtered.kernels.sign_masks import Form
 
     data, starts = text_buffers(texts.rechunk())
     counts = np.zeros((len(texts), len(Form)), np.int64)
@@ -101,8 +101,8 @@ def _features() -> list[pl.Expr]:
 
 @made_once
 def _form_tables() -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
-    from assets.filtered.kernels.pages.page_counts import form_classes
-    from assets.filtered.kernels.pages.page_form import pair_table
+    from assets.filtered.kernels.page_form import pair_table
+    from assets.filtered.kernels.sign_masks import form_classes
 
     return form_classes(), pair_table(load_models().letter_pairs)
 
@@ -113,8 +113,7 @@ def page_lists() -> WordLists:
     words = [word for line in load_words().function_words.values() for word in line.split()]
     phrases = [phrase for own in load_words().frame_phrases.values() for phrase in own]
     return WordLists(
-        stop_words=tuple(dict.fromkeys(words)),
-        vocabulary={"frame": tuple(dict.fromkeys(phrases))},
+        stop_words=tuple(dict.fromkeys(words)), vocabulary={"frame": tuple(dict.fromkeys(phrases))}
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from resources.made_once import made_once
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parent / "data"
 KINDS_FILE = DATA / "page_kinds.json"
 WORDS_FILE = DATA / "page_words.json"
 KINDS = (

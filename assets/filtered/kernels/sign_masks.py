@@ -1,4 +1,4 @@
-"""Read up to 63 bytes of whole words at once, as a bit mask for each class of signs.
+"""Counts of the form of a page, and its words of up to 63 bytes as a bit mask a class of signs.
 
 Method: vector instructions mark the classes of ASCII. Of other characters, each is looked up once,
 and its class is written for all its bytes, so that vector instructions mark these as well. Words
@@ -6,22 +6,20 @@ of more bytes, and of characters of four, are left to `page_words`.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
+from enum import IntEnum, auto
+from functools import cache
 from typing import NamedTuple
 
+import numpy as np
 from numba import njit, uint64
+from numpy.typing import NDArray
 
-from assets.filtered.kernels.pages.page_counts import (
-    CLAUSE,
-    CLOSING,
-    DAMAGE,
-    DIGIT,
-    JOINT,
-    LETTER,
-    SINGLE,
-    SPACE,
-    UPPER,
-    Bytes,
-    Classes,
+from assets.text.kernels.character_classes import (
+    NUM_CODES,
+    SINGLES,
+    TERMINAL_MARKS,
+    add_marks,
+    classes_by,
 )
 from assets.text.kernels.compiling import INLINED
 from assets.text.kernels.many_bytes import (
@@ -33,7 +31,8 @@ from assets.text.kernels.many_bytes import (
     ones_below,
     size_of,
 )
-from assets.text.kernels.plain_words import (
+from assets.text.kernels.utf8 import decode
+from assets.text.kernels.words import (
     capitals,
     digit_bytes,
     mark_byte,
@@ -41,9 +40,73 @@ from assets.text.kernels.plain_words import (
     small_letters,
     wide_bytes,
 )
-from assets.text.kernels.utf8 import decode
+
+Bytes = NDArray[np.uint8]
+Classes = NDArray[np.uint16]
+Integers = NDArray[np.int64]
 
 LINE_FEED = 10
+SPACE, LETTER, UPPER, DIGIT, TERMINAL, CLAUSE, CLOSING, SINGLE, JOINT, DAMAGE = (
+    1 << i for i in range(10)
+)
+CLAUSES = ",;:،؛、，；："
+CLOSINGS = "\"'”’»)]}*_`」』）】›"
+JOINTS = "'’-‐‑"
+# Signs that wrong charsets and lost characters leave, seldom used in any language.
+DAMAGED = "ÃÂâ¢£¤¥¦¨ª¬¯±²³´µ¶¸¹¼½¾ð\ufffd□█▓▒░" + "".join(map(chr, range(0x80, 0xA0)))
+
+
+class Form(IntEnum):
+    """Counts, in the order of the columns."""
+
+    WORDS = 0
+    CHARACTERS = auto()  # not white space
+    LETTERS = auto()
+    UPPERS = auto()
+    DIGITS = auto()
+    DAMAGES = auto()
+    SINGLES = auto()  # Han and kana
+    CASED_WORDS = auto()  # that begin with a letter of a script with case, by its capitals
+    LETTER_WORDS = auto()  # not SINGLE, with a letter
+    ONE_LETTER_WORDS = auto()
+    MARK_WORDS = auto()  # without letters and digits
+    NUMBERS = auto()  # with digits and no letter
+    CLAUSE_WORDS = auto()  # before a comma, colon or semicolon
+    ODD_CHARACTERS = auto()  # of words that mix letters with digits, marks or capitals
+    URL_CHARACTERS = auto()
+    PAIRS = auto()  # of ASCII letters within words
+    PAIR_SCORES = auto()
+    LINES = auto()
+    LINE_CHARACTERS = auto()
+    FINISHED_CHARACTERS = auto()  # of lines that end a sentence
+    LABEL_LINES = auto()
+    LABEL_CHARACTERS = auto()
+    WINDOW_WORDS = auto()
+    WINDOW_DISTINCT = auto()
+    WINDOW_REPEATED = auto()
+    LAST_CHARACTERS = auto()  # of the last line
+    LAST_FINISHED = auto()  # the text ends a sentence
+    LAST_DOTS = auto()  # or breaks off with an ellipsis
+    LAST_LOWER = auto()  # or with a word that is not capitalised
+
+
+@cache
+def form_classes() -> Classes:
+    """Return the class bits of every code point, uint16 [0x110000]."""
+    tests = {SPACE: str.isspace, LETTER: str.isalpha, UPPER: str.isupper, DIGIT: str.isdigit}
+    classes = classes_by(tests)
+    for marks, bit in (
+        (TERMINAL_MARKS + "…", TERMINAL),
+        (CLAUSES, CLAUSE),
+        (CLOSINGS, CLOSING),
+        (JOINTS, JOINT),
+        (DAMAGED, DAMAGE),
+    ):
+        add_marks(classes, marks, bit)
+    for first, last in SINGLES:
+        classes[first : last + 1] |= SINGLE
+    assert len(classes) == NUM_CODES
+    return classes
 
 
 class Signs(NamedTuple):

@@ -1,1 +1,0 @@
-"""Scores as other programs count them, and the passes behind them."""
