@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from resources.settings.filtering.rules import PageRules
+
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("assets", "corpus_loader", "pipeline_defs", "resources")
 BLOCK = re.compile(r"^```(py|diff) (\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -128,6 +130,25 @@ assert files.read(f"raw/web/{note.name}") == b"Bees fly."
 """
 
 
+REJECT_CAPITALS = """
+import shutil
+from pathlib import Path
+for cache in Path(ROOT, "assets").glob("**/kernels/__pycache__"):  # or they are compiled again
+    shutil.copytree(cache, cache.relative_to(ROOT))
+import polars as pl
+from assets.filtered.filter_documents import filter_documents
+from resources.settings.filtering.filters import FilterConfig
+
+rules = {"page": {"max_capitals": 0.5} | dict.fromkeys(OFF)}
+config = FilterConfig.model_validate({"language": {"backend": "none"}, "rules": rules})
+texts = pl.DataFrame({"doc_id": ["a", "b", "c"], "text": ["BUY NOW, eh", "Ab, aB.", "bees fly."]})
+kept, decisions = filter_documents(texts.with_columns(lang=pl.lit("en")), config)
+assert decisions["reasons"].to_list() == [["page.too_many_capitals"], [], []], decisions
+assert decisions["uppercase_share"].to_list() == [0.75, 0.5, 0.0], decisions
+"""
+PAGE_RULES = [*PageRules.model_fields][1:]
+
+
 def follow(recipe: str, folder: Path) -> list[str]:
     """Copy the product to a folder, make the changes of a recipe, and return the changed files."""
     for room in PRODUCT:
@@ -158,6 +179,7 @@ def changed(text: str, diff: str) -> str:
 @pytest.mark.parametrize(
     ("recipe", "script", "said"),
     [
+        ("A quality rule", f"ROOT, OFF = {str(ROOT)!r}, {PAGE_RULES}{REJECT_CAPITALS}", ""),
         ("A reader", f"SUBTITLES = {SUBTITLES!r}\n{READ_SUBTITLES}", ""),
         ("A verb", PRINT_SIZES, r"raw +1,234 *\n.*\"raw\": 1234.*Print the bytes of each stage"),
         ("A shard format", WRITE_TEXT_IDS, ""),

@@ -10,12 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assets.filtered.filter_documents import filter_documents
 from assets.filtered.kernels.page_form import count_form, pair_table
 from assets.filtered.kernels.sign_masks import Form, form_classes
 from assets.filtered.page_files import load_models
 from assets.filtered.page_scores import PAGE_SCORES, score_pages
 from assets.text.buffers import text_buffers
-from resources.settings.pipeline import Settings
+from resources.settings.filtering.filters import FilterConfig
+from resources.settings.filtering.presets import DOMAINS, expand_presets
+from resources.settings.filtering.rules import PageRules
 
 PROSE = (
     "The river rose twice in the spring, and the people of the valley moved their cattle up to "
@@ -33,6 +36,14 @@ JUNK = {
     "truncated_pages": "The river rose twice in the spring, and the people of the valley ...\n"
     "Read more",
 }
+
+
+FAULTS = [
+    info.json_schema_extra["fault"]
+    for info in PageRules.model_fields.values()
+    if isinstance(info.json_schema_extra, dict)
+]
+WINDOW_FAULTS = {"repeated_in_windows", "few_distinct_words"}
 
 
 def counts_of(*texts: str) -> dict[str, list[int]]:
@@ -65,17 +76,55 @@ def test_lines_and_windows_are_the_same_one_by_one_and_in_runs(text: str) -> Non
     assert counts_of(text + " ") == counts_of(padded)
 
 
-def domain_settings(domain: str, filters: dict[str, Any] | None = None) -> Settings:
-    """Settings of one source with the preset balanced."""
-    source = {"name": "one", "where": "*", "domain": domain, "filters": filters or {}}
-    return Settings.model_validate(
-        {
-            "store": "store",
-            "sources": [source],
-            "filters": {"presets": ["balanced"]},
-            "phases": [{"name": "all", "weights": {"one": 1}}],
-        }
-    )
+def broken(text: str, rules: dict[str, Any]) -> list[str]:
+    """Faults that the rules of a page find in a text."""
+    config = FilterConfig.model_validate({"language": {"backend": "none"}, **rules})
+    documents = pl.DataFrame({"doc_id": ["a"], "text": [text], "lang": ["en"]})
+    reasons = filter_documents(documents, config)[1]["reasons"].item()
+    return [reason.removeprefix("page.") for reason in reasons]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"), [*zip(JUNK, [f for f in FAULTS if f not in WINDOW_FAULTS], strict=True)]
+)
+def test_each_kind_of_junk_breaks_its_own_rule(kind: str, fault: str) -> None:
+    scores = score_pages(pl.Series([JUNK[kind], PROSE])).to_dict(as_series=False)
+    junk, prose = scores[f"{kind}_score"]
+    assert junk > 0.9 and prose < 0.05
+    assert fault in broken(JUNK[kind], {"rules": {"page": {}}})
+
+
+def test_prose_breaks_no_rule_of_pages() -> None:
+    assert broken(PROSE, {"rules": {"page": {}}}) == []
+    assert broken(PROSE, {"presets": ["balanced"]}) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "distinct", "repeated"),
+    [
+        ("one two three four " * 8, 4 / 32, 25 / 32),  # from the eighth word on, four came before
+        ("one two three " * 2 + "four five six seven", 7 / 10, 0),  # no run of four
+        (" ".join(map(str, range(128))) * 2, 1, 0),  # the copy is in the next window
+        ("", 0, 0),
+    ],
+)
+def test_repetition_is_counted_within_windows(text: str, distinct: float, repeated: float) -> None:
+    scores = score_pages(pl.Series([text])).row(0, named=True)
+    assert scores["window_distinct_share"] == pytest.approx(distinct, abs=0.01)
+    assert scores["window_repeated_share"] == repeated
+
+
+def test_a_text_that_repeats_itself_breaks_the_rules_of_windows() -> None:
+    assert set(broken("one two three four " * 8, {"rules": {"page": {}}})) >= WINDOW_FAULTS
+
+
+def test_limits_of_pages_are_wider_for_references() -> None:
+    page = {"max_navigation": 0.9, "max_boilerplate": 0.5, "max_truncated": None}
+    by_domain = {domain: expand_presets({"presets": ["balanced"]}, domain) for domain in DOMAINS}
+    assert page.items() <= by_domain["reference"]["rules"]["page"].items()
+    assert not by_domain["code"]["rules"]["page"]
+    assert broken(JUNK["truncated_pages"], by_domain["reference"]) == []
+    assert broken(JUNK["truncated_pages"], by_domain["web"]) != []
 
 
 @pytest.mark.parametrize(

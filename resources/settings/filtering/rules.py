@@ -5,6 +5,8 @@ the direction: a fault is below a `min_`, above a `max_`, outside `allowed`, ins
 above 0 for a flag. A document at the threshold is kept, unless the group is `inclusive`. A number
 may be a mapping by language instead (`limits`).
 Thresholds and their sources are compared across papers and programs in docs/quality.md.
+This is the one table of rules. To add one, add a field with a score of `assets.filtered.scores`
+(CONTRIBUTING.md has an example); rules of files and packages are `assets.filtered.rules.custom`.
 """
 
 from __future__ import annotations
