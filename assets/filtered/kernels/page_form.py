@@ -7,7 +7,7 @@ Method: up to 63 bytes of whole words become a bit each per class (`sign_masks`)
 are then counted by additions and shifts. Only words of more bytes, and of characters of four, are
 read one character after another.
 """
-# mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
+# mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value, arg-type"
 
 from itertools import product
 from typing import NamedTuple
