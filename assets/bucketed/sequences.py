@@ -22,7 +22,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from assets.bucketed.document_chunks import Int64s, Segments
-from assets.text.buffers import as_numpy, list_content, list_series
+from assets.text.list_columns import as_numpy, list_content, list_series
 from corpus_loader.permutation import derive_key
 from resources.reused_array import NewArray
 from resources.settings.buckets import BucketLayout, bucket_names

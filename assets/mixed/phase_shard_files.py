@@ -30,7 +30,7 @@ from assets.sharded.shard_files import (
     shard_schema,
 )
 from assets.sharded.shard_index_files import ShardsOrigin, publish_index
-from assets.text.buffers import arrow_items, list_series
+from assets.text.list_columns import arrow_items, list_series
 from corpus_loader.batch import join
 from corpus_loader.flat import DOC_ID_BYTES
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, parse_mixture

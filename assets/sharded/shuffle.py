@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.bucketed.sequences import ROW_COLUMNS, copy_sequences
-from assets.text.buffers import as_numpy, list_series
+from assets.text.list_columns import as_numpy, list_series
 from corpus_loader.permutation import derive_key, permute
 from resources.reused_array import NewArray
 from resources.settings.buckets import bucket_length

@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.text.buffers import list_series
 from assets.text.chat_messages import ChatError, Message, split_messages
+from assets.text.list_columns import list_series
 from assets.tokenized.chat_template_files import (
     QUOTE,
     REFUSED,

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from assets.text.buffers import list_series
+from assets.text.list_columns import list_series
 from assets.tokenized.encoders import Encoder, Encoders, Ids, Offsets, ReferenceEncoder
 from assets.tokenized.fill_in_the_middle import (
     NO_ID,

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.text.buffers import as_numpy, list_series
+from assets.text.list_columns import as_numpy, list_series
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.uint64, np.int64, np.bool_])
@@ -51,7 +51,7 @@ def test_pandas_is_not_imported() -> None:
     code = """
 import sys
 import numpy as np
-from assets.text.buffers import as_numpy, list_series
+from assets.text.list_columns import as_numpy, list_series
 lists = list_series(np.arange(3, dtype=np.uint16), np.array([0, 3]))
 as_numpy(lists.to_arrow().values)
 list_series(np.zeros(3, np.bool_), np.array([0, 3]))

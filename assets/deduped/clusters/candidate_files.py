@@ -29,7 +29,7 @@ from assets.deduped.clusters.component_files import (
 )
 from assets.deduped.index.band_index import rows_of
 from assets.deduped.index.ledger import LedgerEntry
-from assets.text.buffers import as_numpy
+from assets.text.list_columns import as_numpy
 from corpus_loader.permutation import mix64
 from resources.passes import PassFiles
 from resources.settings.dedup import DedupConfig

@@ -24,7 +24,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.deduped.minhash.minhash import sets_and_edges
-from assets.text.buffers import list_series, text_buffers
+from assets.text.buffers import text_buffers
+from assets.text.list_columns import list_series
 from resources.settings.dedup import DedupConfig
 
 if TYPE_CHECKING:

@@ -25,8 +25,9 @@ from assets.filtered.pii.candidates import (
     windows_of,
 )
 from assets.filtered.pii.scan import Scan
-from assets.text.buffers import list_series, text_buffers
+from assets.text.buffers import text_buffers
 from assets.text.chat_messages import change_messages
+from assets.text.list_columns import list_series
 from assets.text.table_rows import replace_rows
 from resources.made_once import made_once
 from resources.settings.filtering.filter_steps import KINDS, MAX_VALUES, PiiConfig, PiiKind

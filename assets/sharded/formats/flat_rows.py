@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.text.buffers import as_numpy, list_content
+from assets.text.list_columns import as_numpy, list_content
 from corpus_loader.flat import DOC_ID_BYTES
 
 
