@@ -32,7 +32,8 @@ from assets.filtered.language.detect_language import (
     is_other_language,
     is_plausible,
 )
-from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext, read_model
+from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
+from assets.filtered.language.model_files import read_model
 from assets.text.buffers import text_buffers
 from resources.settings.filtering.filter_steps import LanguageConfig
 

@@ -33,7 +33,7 @@ from assets.filtered.classifier.report import (
     classifier_report,
 )
 from assets.filtered.kernels.word_features import find_features
-from assets.filtered.language.fasttext_model import find_model
+from assets.filtered.language.model_files import find_model
 from assets.text.buffers import _UNSPACED, code_point_entries, normalized_text, text_buffers
 from resources.settings.filtering.classifier import ClassifierConfig
 from resources.store.records import as_json_object

@@ -13,12 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from assets.filtered.kernels.fasttext import predict
-from assets.filtered.language.fasttext_model import (
-    FasttextModel,
-    build_lookup,
-    find_model,
-    parse_fasttext,
-)
+from assets.filtered.language.fasttext_model import FasttextModel, build_lookup, parse_fasttext
+from assets.filtered.language.model_files import find_model
 from assets.text.buffers import text_buffers
 
 SAMPLES = Path(__file__).parents[2] / "sample_data" / "multilingual"

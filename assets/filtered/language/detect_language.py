@@ -22,7 +22,8 @@ from typing import Any
 import polars as pl
 
 from assets.filtered.code_score import is_code
-from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext, read_model
+from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
+from assets.filtered.language.model_files import read_model
 from assets.text.buffers import text_buffers
 from assets.text.table_rows import has_characters
 from resources.made_once import made_once

