@@ -30,7 +30,7 @@ ENDS = (
 
 
 class RunContext(Protocol):
-    """What an executor knows of its run."""
+    """The context of a run, as its executor has it."""
 
     dagster_run: dg.DagsterRun
     instance: dg.DagsterInstance

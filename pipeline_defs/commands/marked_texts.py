@@ -18,7 +18,7 @@ from pipeline_defs.commands.terminal import MANY_LINES, print_named, write_text
 
 
 class Look(NamedTuple):
-    """How a kind of passage is shown: colour, signs where there are no colours, and HTML tag."""
+    """Look of a kind of passage: colour, signs where there are no colours, and HTML tag."""
 
     style: str
     opening: str

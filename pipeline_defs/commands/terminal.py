@@ -1,4 +1,4 @@
-"""What verbs print, and option types that they share: tables, lines, JSON, the wait for a run.
+"""Output and option types that verbs share: tables, lines, JSON, the wait for a run.
 
 Names and texts are untrusted: nothing in them is markup or moves the cursor.
 """

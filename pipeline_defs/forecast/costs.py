@@ -67,7 +67,7 @@ def cpu_per_mb(corpus: Corpus, stage: Stage[Any, Any]) -> tuple[float, bool]:
 
 
 class Volume(NamedTuple):
-    """What flows through a build: bytes of text read, and left by deduplication; tokens."""
+    """Amounts of a build: bytes of text read, and left by deduplication; tokens."""
 
     text: Interval
     left: Interval

@@ -1,4 +1,4 @@
-"""What a build would give, estimated from a sample of each source.
+"""Estimate the result of a build from a sample of each source.
 
 The sample goes through the stages themselves (sampled_store.py); what they give is scaled up with
 intervals (`sample_intervals`).
@@ -48,7 +48,7 @@ Totals = Mapping[str, tuple[float, Floats]]  # value and draws of each amount
 
 
 class SourceEstimate(msgspec.Struct, frozen=True):
-    """What one source would give.
+    """Estimated result of one source.
 
     amounts      documents, those removed by rules, by deduplication and left, tokens
     rules        documents that each rule would remove, others beside it or not
@@ -65,7 +65,7 @@ class SourceEstimate(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What a build from nothing would give, by source and in all."""
+    """Estimated result of a build from nothing, by source and in all."""
 
     share: float
     seed: int

@@ -1,4 +1,4 @@
-"""What the next run would compute, stage by stage, found without running anything.
+"""Foresee the work of the next run, stage by stage, without running anything.
 
 Every stage is planned as a run would plan it, of what is published now. Behind a stage that would
 change this is not exact, as its inputs do not exist yet: there, names of parts pass the change on,

@@ -44,7 +44,7 @@ class Planned:
 
     @cached_property
     def shared(self) -> list[str]:
-        """What changed for all parts alike."""
+        """Changes that concern all parts alike."""
         return shared_reasons(self)
 
     @cached_property

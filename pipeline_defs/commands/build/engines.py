@@ -62,7 +62,7 @@ CONFIG: dict[str, Any] = {
 
 
 class EngineChoice(msgspec.Struct, frozen=True):
-    """What was measured, for programs: bytes of work from which processes pay, null for never."""
+    """Measured choice, for programs: bytes of work from which processes pay, null for never."""
 
     workers: int
     text_bytes: int

@@ -148,19 +148,13 @@ def propose(corpus: Corpus, source: str, keep: float, *, all_rules: bool) -> Cal
     has_pii = manifest.config.get("pii") is not None
     of_source.then = rules_for(changed_rules(rules, of_source.overlay), own, pii=has_pii)
     count(corpus, of_source)
-    then, now = (~columns.broken_by_any(rules) for rules in (of_source.then, of_source.now))
-    by_language = {
-        lang: LanguageKept(len(rows), int(now[rows].sum()), int(then[rows].sum()))
-        for lang, rows in groups.items()
-        if len(rows)
-    }
     kept = kept_of(of_source.before, of_source.after)
     notes = [*of_source.notes, *notes_on(kept, keep, fixed, columns)]
     return Calibration(
         source=source,
         keep=keep,
         kept=kept,
-        languages=by_language,
+        languages=kept_by_language(of_source, columns, groups),
         rules=removed_by(of_source, columns),
         filters={"rules": of_source.overlay},
         settings=[f"{group}.{key}={plain(limit)}" for (group, key), limit in proposed.items()],
@@ -228,6 +222,18 @@ def removed_by(of_source: Replay, columns: Columns) -> dict[str, Removed]:
             examples=broken.filter(name)["doc_id"].head(EXAMPLES).to_list() if name in then else [],
         )
         for name in dict.fromkeys([*now, *then])
+    }
+
+
+def kept_by_language(
+    of_source: Replay, columns: Columns, groups: Mapping[str, NDArray[np.int64]]
+) -> dict[str, LanguageKept]:
+    """Count the documents of each language, and those kept now and then; the rest is `*`."""
+    then, now = (~columns.broken_by_any(rules) for rules in (of_source.then, of_source.now))
+    return {
+        lang: LanguageKept(len(rows), int(now[rows].sum()), int(then[rows].sum()))
+        for lang, rows in groups.items()
+        if len(rows)
     }
 
 

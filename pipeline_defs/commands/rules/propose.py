@@ -37,6 +37,10 @@ from resources.corpus import Corpus
 from resources.errors import UsageError
 
 KEYS = ("doc_id", "source", "class")
+ACCEPT = (
+    "To accept, write this into pipeline.yaml, weights in place of what now gives the phase its "
+    "shares (nothing was changed):"
+)
 NO_CHANGE = "The losses speak for no other threshold, and for no other weights."
 
 
@@ -82,13 +86,7 @@ def propose(
     if not found.edit:
         say("", NO_CHANGE)
         return 0
-    say(
-        "",
-        "To accept, write this into pipeline.yaml, weights in place of what now gives the phase "
-        "its shares (nothing was changed):",
-        "",
-        *found.edit.rstrip().split("\n"),
-    )
+    say("", ACCEPT, "", *found.edit.rstrip().split("\n"))
     return 0
 
 

@@ -250,7 +250,7 @@ class RawPart:
 
 
 class Hits(NamedTuple):
-    """What a part has of a takedown.
+    """Documents and records of a part that a takedown means.
 
     documents  those that are meant themselves: doc_id, url, text and origin
     records    those in quarantine that are meant

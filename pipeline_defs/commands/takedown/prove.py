@@ -45,7 +45,7 @@ Accepted = dict[str, set[bytes]]  # digests of passages by doc_id
 
 @dataclass
 class Held:
-    """What a state of a partition holds: the manifest's number, None for files of no manifest."""
+    """Finds in a state of a partition: the manifest's number is None for files of no manifest."""
 
     partition: Partition
     number: int | None

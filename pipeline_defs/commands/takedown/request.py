@@ -248,7 +248,7 @@ def request_line(number: int, found: FoundDocuments) -> str:
 
 
 class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked for: one of the first four; reason and date if they are its own."""
+    """A notice: one of the first four; reason and date if they are its own."""
 
     url: str | None = None
     domain: str | None = None

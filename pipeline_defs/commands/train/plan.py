@@ -98,7 +98,7 @@ class PlannedPhase(msgspec.Struct, frozen=True):
 
 
 class SourceLeakage(msgspec.Struct, frozen=True):
-    """What documents for training have in common with held-out ones.
+    """Overlap of documents for training with held-out ones.
 
     left_out: of `documents`, those that no phase draws for it; worst: largest share of a document's
     13-grams that one held-out document has, among the others.
