@@ -32,3 +32,8 @@ class Corpus:
     def downloads(self) -> Path:
         """Folder of the files of URL sources."""
         return self.store.root / "_downloads"
+
+
+def stops_on_error(corpus: Corpus) -> bool:
+    """Return whether the error of one source ends the work on all."""
+    return corpus.settings.on_source_error == "stop"

@@ -21,13 +21,12 @@ from typing import Any
 import msgspec
 import xxhash
 
-from resources.corpus import Corpus
+from resources.corpus import Corpus, stops_on_error
 from resources.engine.cost import Cost
 from resources.run_tasks import (
     all_at_once,
     group_by_partition,
     run_tasks,
-    stops_on_error,
     with_costs,
     within_memory,
 )
@@ -36,7 +35,7 @@ from resources.store.medium import medium_of
 from resources.store.published import PublishedFile
 from resources.store.records import FileRecord, fingerprint_of, to_line
 from resources.store.store import published_file
-from resources.tasks import Outcome, PartitionOutcomes, Payload, Task, Work, failed, look_up
+from resources.tasks import Outcome, Payload, RunStage, Task, Work, failed, look_up
 
 Earlier = Sequence[Sequence[Outcome]]  # outcomes of one partition: by pass, then in task order
 PlanPass = Callable[[Corpus, list[Task], Earlier], Iterable[Task]]
@@ -140,7 +139,7 @@ class PartitionRun:
         self.failed += [outcome for outcome in outcomes if outcome.error is not None]
 
 
-def in_passes(*passes: Pass) -> Callable[[Corpus, list[Task], Work], PartitionOutcomes]:
+def in_passes(*passes: Pass) -> RunStage:
     """Return the `run` of a stage that takes these passes; the stage's work is that of a pass."""
 
     return all_at_once(lambda corpus, tasks, _work: run_passes(corpus, tasks, passes))

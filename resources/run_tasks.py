@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from resources.auto_choice import measured_choice
-from resources.corpus import Corpus
+from resources.corpus import Corpus, stops_on_error
 from resources.engine.cost import Cost
 from resources.engine.map_parts import map_parts
 from resources.engine.run_task import Ended, PartError, PartTask, PartUseError
@@ -19,7 +19,16 @@ from resources.event_lines import About, EventNumbers, message_of, write_event
 from resources.progress import current
 from resources.settings.engine import EngineConfig
 from resources.store.scratch import Scratch, scratch_of
-from resources.tasks import SIMULTANEOUS, Outcome, PartitionOutcomes, Task, Work, look_up
+from resources.tasks import (
+    SIMULTANEOUS,
+    Outcome,
+    PartitionOutcomes,
+    RunPartitions,
+    RunStage,
+    Task,
+    Work,
+    look_up,
+)
 
 AnyTask = TypeVar("AnyTask", bound=PartTask)
 Result = TypeVar("Result")
@@ -136,11 +145,6 @@ def explained(corpus: Corpus, error: PartError | None, needed: int) -> PartError
     return PartUseError(explanation)
 
 
-def stops_on_error(corpus: Corpus) -> bool:
-    """Return whether the error of one source ends the work on all."""
-    return corpus.settings.on_source_error == "stop"
-
-
 def map_with_progress(
     function: Callable[[AnyTask], Result], tasks: Sequence[AnyTask], config: EngineConfig
 ) -> Generator[Ended[Result], None, None]:
@@ -168,10 +172,12 @@ def with_costs(outcomes: list[Outcome], costs: Sequence[Cost]) -> list[Outcome]:
 
 def all_at_once(
     run: Callable[[Corpus, list[Task], Work], list[Outcome]],
-) -> Callable[[Corpus, list[Task], Work], PartitionOutcomes]:
+) -> RunStage:
     """Return the `run` of a stage whose partitions go through passes together."""
 
-    def run_all(corpus: Corpus, tasks: list[Task], work: Work) -> PartitionOutcomes:
+    def run_all(
+        corpus: Corpus, tasks: list[Task], work: Work, _: RunPartitions
+    ) -> PartitionOutcomes:
         yield from group_by_partition(run(corpus, tasks, work)).values()
 
     return run_all

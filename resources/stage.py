@@ -23,7 +23,7 @@ from resources.store.records import (
     fingerprint_of,
 )
 from resources.store.store import Keep
-from resources.tasks import GLOBAL, PartitionOutcomes, Plan, Task, Work
+from resources.tasks import GLOBAL, Plan, RunStage, Work
 
 Partitioning = Literal["source", "phase", "none"]
 Group = Literal["ingest", "curate", "deduplicate", "tokenize", "train"]
@@ -160,7 +160,7 @@ class Stage(StageRecords[Provenance, Numbers]):
     settings: Callable[[Settings], Any] = lambda _settings: None
     is_used: Callable[[Settings], bool] = lambda _settings: True
     main_table: MainTable | None = None
-    run: Callable[[Corpus, list[Task], Work], PartitionOutcomes] | None = None
+    run: RunStage | None = None
     inputs: InputVersions | None = None
     is_held: bool = False
     describe: Callable[[Corpus, Manifest[Provenance, Numbers]], Metadata] | None = None

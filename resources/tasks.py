@@ -188,6 +188,9 @@ class Outcome:
 
 
 PartitionOutcomes = Generator[list[Outcome], None, None]  # of one partition each, in task order
+RunPartitions = Callable[[Corpus, list[Task], Work], PartitionOutcomes]
+# Run the tasks of a stage in a way of its own, given the way of all others.
+RunStage = Callable[[Corpus, list[Task], Work, RunPartitions], PartitionOutcomes]
 
 
 def failed(task: Task, error: Exception) -> Outcome:

@@ -13,6 +13,7 @@ import dagster as dg
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 
 from assets.stages import STAGES
+from resources.corpus import stops_on_error
 from resources.held_sources import hold_of, under_holds
 from resources.materialize.materialization import (
     Committed,
@@ -22,7 +23,6 @@ from resources.materialize.materialization import (
     publish_partitions,
     wrong_use_is_not_retried,
 )
-from resources.run_tasks import stops_on_error
 from resources.source_faults import SourceFaults
 from resources.stage import Stage, partition_names
 from resources.store.records import Manifest

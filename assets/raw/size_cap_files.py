@@ -6,8 +6,9 @@ it is read part by part, and the part that crosses its cap is cut.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 import polars as pl
@@ -18,28 +19,31 @@ from assets.raw.raw_inputs import NO_CAP, Cap, RawInputs
 from assets.raw.raw_records import RAW
 from assets.raw.readers.input_file import STREAM_END
 from assets.text.table_rows import count_bytes
-from resources.corpus import Corpus
+from resources.corpus import Corpus, stops_on_error
 from resources.errors import InputError
 from resources.progress import current
-from resources.run_tasks import run_partitions, stops_on_error
 from resources.settings.sources import SourceConfig, web_places
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import published_file
-from resources.tasks import Outcome, PartitionOutcomes, Task, Work, failed, look_up
+from resources.tasks import Outcome, PartitionOutcomes, RunPartitions, Task, Work, failed, look_up
 
 OVER_SIZE_CAP = "over_size_cap"  # why a document of the part that crosses a cap is left out
 
 
-def run_within_caps(corpus: Corpus, tasks: list[Task], work: Work) -> PartitionOutcomes:
+def run_within_caps(
+    corpus: Corpus, tasks: list[Task], work: Work, run: RunPartitions
+) -> PartitionOutcomes:
     """Run the tasks; reading a source with a cap stops at the cap; streams are planned up to it."""
     caps = {
         source.name: NO_CAP if source.is_stream else cap_of(source)
         for source in corpus.settings.sources
     }
-    yield from run_fetched(corpus, [task for task in tasks if caps[task.partition] == NO_CAP], work)
+    whole = [task for task in tasks if caps[task.partition] == NO_CAP]
+    fetched = partial(run_fetched, work=work, run=run)
+    yield from fetched(corpus, whole)
     for source, cap in caps.items():
         capped = [task for task in tasks if task.partition == source]
-        if cap != NO_CAP and (outcomes := run_to_cap(corpus, capped, cap, work)):
+        if cap != NO_CAP and (outcomes := run_to_cap(corpus, capped, cap, fetched)):
             yield outcomes
 
 
@@ -48,7 +52,9 @@ def cap_of(source: SourceConfig) -> Cap:
     return Cap(source.max_text_bytes, source.max_documents)
 
 
-def run_fetched(corpus: Corpus, tasks: list[Task[RawInputs]], work: Work) -> PartitionOutcomes:
+def run_fetched(
+    corpus: Corpus, tasks: list[Task[RawInputs]], work: Work, run: RunPartitions
+) -> PartitionOutcomes:
     """Run tasks, with the copies of URLs that they read; a source that lacks one fails."""
     failed_sources: set[str] = set()
     for to_do in missing_by_source(tasks):
@@ -62,7 +68,7 @@ def run_fetched(corpus: Corpus, tasks: list[Task[RawInputs]], work: Work) -> Par
             failed_sources.add(source.name)
             yield [failed(to_do[0], error)]
     ready = [task for task in tasks if task.partition not in failed_sources]
-    yield from run_partitions(corpus, ready, work)
+    yield from run(corpus, ready, work)
 
 
 def missing_by_source(tasks: Sequence[Task[RawInputs]]) -> list[list[Task[RawInputs]]]:
@@ -80,7 +86,9 @@ def cap_fingerprint(tasks: list[Task[RawInputs]], cap: Cap) -> str:
     return fingerprint_of(cap.key(), [task.fingerprint for task in tasks])
 
 
-def run_to_cap(corpus: Corpus, tasks: list[Task[RawInputs]], cap: Cap, work: Work) -> list[Outcome]:
+def run_to_cap(
+    corpus: Corpus, tasks: list[Task[RawInputs]], cap: Cap, run: Callable[..., PartitionOutcomes]
+) -> list[Outcome]:
     """Run tasks in order until their documents reach the cap or one fails; cut the last part."""
     if reused := reuse_capped(corpus, tasks, cap):
         return reused
@@ -94,7 +102,7 @@ def run_to_cap(corpus: Corpus, tasks: list[Task[RawInputs]], cap: Cap, work: Wor
             fingerprint = fingerprint_of(task.fingerprint, left.key())
             payload = replace(task.payload, cap=left)
             capped = replace(task, fingerprint=fingerprint, payload=payload)
-            [[outcome]] = run_fetched(corpus, [capped], work)
+            [[outcome]] = run(corpus, [capped])
             try:
                 kept = up_to_cap(task, outcome.records, left)
             except Exception as error:

@@ -20,13 +20,12 @@ from assets.sharded.scatter_files import (
     scatter_part,
 )
 from assets.sharded.shard_files import ShardInputs
-from resources.corpus import Corpus
+from resources.corpus import Corpus, stops_on_error
 from resources.engine.cost import Cost
 from resources.run_tasks import (
     group_by_partition,
     map_with_progress,
     run_tasks,
-    stops_on_error,
     with_costs,
 )
 from resources.store.store import StoreError

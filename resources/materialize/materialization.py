@@ -16,7 +16,7 @@ import dagster as dg
 import msgspec
 from msgspec import UNSET
 
-from resources.corpus import Corpus
+from resources.corpus import Corpus, stops_on_error
 from resources.engine.system_errors import final_errors_explained
 from resources.event_lines import About, EventNumbers, events_written, message_of, write_event
 from resources.held_sources import held_line, held_manifest, hold_of, under_holds
@@ -40,7 +40,7 @@ from resources.materialize.plan_rounds import plan_rounds
 from resources.profiles import Profile
 from resources.progress import shown_progress
 from resources.run_reports import report_of, write_report
-from resources.run_tasks import run_partitions, stopped_by_errors, stops_on_error
+from resources.run_tasks import run_partitions, stopped_by_errors
 from resources.settings.pipeline import Settings
 from resources.source_faults import (
     CHECK_COMPLETE,
@@ -313,7 +313,8 @@ def partition_outcomes(
     tasks = [task for plan in plans.values() for task in plan.tasks]
     left = dict.fromkeys(plans)
     if tasks:
-        with stopped_by_errors((stage.run or run_partitions)(corpus, tasks, stage.work)) as ended:
+        run = stage.run or (lambda *arguments: run_partitions(*arguments[:3]))
+        with stopped_by_errors(run(corpus, tasks, stage.work, run_partitions)) as ended:
             for outcomes in [*ended] if stops_on_error(corpus) else ended:
                 name = outcomes[0].task.partition
                 del left[name]

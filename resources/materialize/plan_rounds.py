@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from resources.corpus import Corpus
+from resources.corpus import Corpus, stops_on_error
 from resources.engine.system_errors import final_errors_explained
 from resources.progress import current
-from resources.run_tasks import stops_on_error
 from resources.settings.sources import is_elsewhere
 from resources.side_by_side import rounds
 from resources.source_faults import SourceFaults, names_of

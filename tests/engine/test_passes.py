@@ -11,6 +11,7 @@ from resources import passes as module
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.passes import Earlier, Pass, derive_task, in_passes, run_passes
+from resources.run_tasks import run_partitions
 from resources.store.records import PartRecord, Stats
 from resources.tasks import SIMULTANEOUS, Outcome, Task
 
@@ -138,7 +139,7 @@ def test_a_pass_that_shares_memory_has_few_workers(
 
     monkeypatch.setattr(module, "run_tasks", run_tasks)
     run = in_passes(Pass(count), Pass(count, shares_memory=True))
-    list(run(many, tasks_of_two_sources(many), count))
+    list(run(many, tasks_of_two_sources(many), count, run_partitions))
 
     assert workers == [99, SIMULTANEOUS]
 
