@@ -57,12 +57,7 @@ from resources.settings.limits import Share
 
 PROFANITY = {"en": ("fuck", "shit", "holy shit"), "*": ("merde",)}
 VOCABULARY = {"drugs": ("aspirin", "beta blocker"), "anatomy": ("heart",)}
-NORMALIZE = {
-    "mojibake": True,
-    "bidi_marks": True,
-    "trailing_spaces": True,
-    "max_blank_lines": 2,
-}
+NORMALIZE = {"mojibake": True, "bidi_marks": True, "trailing_spaces": True, "max_blank_lines": 2}
 LINES = {"c4": {}, "refinedweb": {}, "remove_copyright": True}
 GOOD = ["a patient was given aspirin", "the river runs by the town", "to be or not to be"]
 BAD = ["buy cheap pills now", "win money fast", "login register cart checkout"]
@@ -132,76 +127,34 @@ REPEATED = {
     "listed words": WORDS,
 }
 NASTY = [
-    *(
-        "",
-        " ",
-        "\n\t\r\n ",
-        "a",
-        "é",
-        "漢",
-        "word",
-        "\x00",
-        "\x00" * 9,
-        "a\x00b",
-        "\ufeff",
-        "\ufffd",
-    ),
-    *(
-        "\u0301",
-        "e\u0301\u0323",
-        "\u0301" * 300,
-        "\u200d",
-        "\u202e\u202d",
-        "🙂🙂🙂",
-        "👩‍👩‍👧‍👦" * 9,
-    ),
-    *(
-        "שלום עולם",
-        "مرحبا بالعالم.",
-        "日本語日本語。" * 20,
-        "한국어",
-        "ไทยไม่มีเว้นวรรค",
-        "\u2028\u2029\x85",
-    ),
-    *("\U0010ffff", "\uffff\ufffe", "\ue000", "𝕬𝖑𝖕𝖍𝖆", "ﬁ½²Ⅻ", "İıſß", "\U000e0001"),
+    *("", " ", "\n\t\r\n ", "a", "é", "漢", "word", "\x00", "\x00" * 9, "a\x00b", "\ufeff"),
+    *("\ufffd", "\u0301", "e\u0301\u0323", "\u0301" * 300, "\u200d", "\u202e\u202d", "🙂🙂🙂"),
+    *("👩‍👩‍👧‍👦" * 9, "שלום עולם", "مرحبا بالعالم.", "日本語日本語。" * 20, "한국어"),
+    *("ไทยไม่มีเว้นวรรค", "\u2028\u2029\x85", "\U0010ffff", "\uffff\ufffe", "\ue000", "𝕬𝖑𝖕𝖍𝖆"),
+    *("ﬁ½²Ⅻ", "İıſß", "\U000e0001"),
     # Of two classes each: white space that is a control, capitals that are no letters.
     *("a\x85\x85b l:Ⓚ’u Ⅸ’b ²x 🅐c ª", "a\x1c\x85b. Ⓘ’@z» aⒷ-Ⓒd"),
+    *("...", "…", "###", "{", "}", "[", "[]", "-", "•", '"', "'''", "<", "<!", "</", "{}", "[1]"),
     *(
-        "...",
-        "…",
-        "###",
-        "{",
-        "}",
-        "[",
-        "[]",
-        "-",
-        "•",
-        '"',
-        "'''",
-        "<",
-        "<!",
-        "</",
+        "NaN",
+        "1e999",
+        "-0",
+        "null",
+        "\\",
+        "\\x00",
+        "$.path",
         "<?xml version=",
+        '{"a": 1}',
+        "%s {0}",
     ),
-    *("{}", "[1]", '{"a": 1}', "NaN", "1e999", "-0", "null", "%s {0}", "\\", "\\x00", "$.path"),
     *("@", "a@b", "://", "+1", "0.0.0.0", "::", PEM, PEM + "+" * 99 + "!", JWT_OR_KEY),
 ]
 # The first of each are good, as is the first text.
 LANGS = ("en", None, "python", "html", "c", "zh-Hans", "xx", "", "_", "\0")
 LICENSES = ("MIT", None, "gpl", "", "\0")
 URLS = ("https://Good.example/a", None, "", "http://", "//@:/?#", "http://[::1", "\0", "漢://漢.漢")
-METAS = (
-    '{"path": "a.html"}',
-    None,
-    "",
-    "{",
-    "[]",
-    "3",
-    '{"path": "a.py"}',
-    '{"path": 3}',
-    '{"path": null}',
-    '"',
-)
+METAS = ('{"path": "a.html"}', None, "", "{", "[]", "3", '{"path": "a.py"}', '{"path": 3}', '"')
+METAS += ('{"path": null}',)
 NUMBERS_OR_NULL = {
     "paragraph_lang_share": "no letters, or no wanted language",
     "comment_share": "code of an unknown language",

@@ -96,8 +96,7 @@ def test_large_amounts_keep_three_digits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("direction", "lengths"),
-    [("above", [1, 3, 3, 4]), ("below", [4, 3, 3, 1])],
+    ("direction", "lengths"), [("above", [1, 3, 3, 4]), ("below", [4, 3, 3, 1])]
 )
 def test_equal_scores_are_in_each_others_tails(direction: Direction, lengths: list[int]) -> None:
     found = tail_lengths(np.array([0.9, 0.5, 0.5, 0.1, NAN]), direction)

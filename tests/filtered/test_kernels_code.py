@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 
 from assets.filtered.kernels import code_counts as code
 from assets.filtered.kernels import code_counts as syntax
-from assets.filtered.kernels.character_scan import (
-    dominant_groups,
-    matching_codes,
-)
+from assets.filtered.kernels.character_scan import dominant_groups, matching_codes
 from assets.filtered.kernels.code_counts import (
     Count,
     byte_classes,

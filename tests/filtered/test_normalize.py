@@ -192,11 +192,7 @@ def test_a_huge_line_with_mojibake_is_repaired_in_pieces() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("a \t\nb\u3000\n c", "a\nb\n c"),
-        ("a \r\nb\t", "a\nb"),
-        ("  \n  x", "  x"),
-    ],
+    [("a \t\nb\u3000\n c", "a\nb\n c"), ("a \r\nb\t", "a\nb"), ("  \n  x", "  x")],
 )
 def test_blanks_at_line_ends_go_if_wanted(text: str, expected: str) -> None:
     assert normalize(text, trailing_spaces=True) == [expected]

@@ -469,10 +469,7 @@ def test_offsets_are_characters() -> None:
     _, spans, frame = find(text, action="tag")
 
     assert spans == [
-        [
-            {"kind": "email", "start": 7, "end": 14},
-            {"kind": "ip", "start": 17, "end": 30},
-        ]
+        [{"kind": "email", "start": 7, "end": 14}, {"kind": "ip", "start": 17, "end": 30}]
     ]
     assert frame.row(0, named=True) | {"pii_spans": None} == {
         "pii_spans": None,

@@ -536,8 +536,7 @@ def test_an_inclusive_group_rejects_at_the_threshold() -> None:
 
 
 @pytest.mark.parametrize(
-    "group",
-    [{"min_words": -1}, {"max_bullet_lines": 1.1}, {"min_wrods": 5}, {"min_words": 1.5}],
+    "group", [{"min_words": -1}, {"max_bullet_lines": 1.1}, {"min_wrods": 5}, {"min_words": 1.5}]
 )
 def test_bad_thresholds_are_refused(group: dict[str, float]) -> None:
     with pytest.raises(ValidationError, match="gopher_quality"):
