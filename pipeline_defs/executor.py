@@ -13,7 +13,6 @@ from typing import Any
 import dagster as dg
 
 from assets.stages import BY_NAME
-from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.interruption import ended_by_signals
 from pipeline_defs.run_guard import guarded
 from pipeline_defs.warm_server import PRELOAD, warm_server
@@ -74,6 +73,8 @@ class CorpusExecutor(dg.Executor):
         self, plan_context: Any, execution_plan: Any, is_interrupted: Event
     ) -> Iterator[dg.DagsterEvent]:
         """Yield the events of a run's steps."""
+        from pipeline_defs.compile_kernels import compile_kernels  # numba: not for definitions
+
         stages = [BY_NAME[name] for name in execution_plan.step_keys_to_execute if name in BY_NAME]
         with dg.raise_execution_interrupts():
             compile_kernels(stages)
