@@ -16,7 +16,7 @@ from resources.settings.filtering.rules import PageRules
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("assets", "corpus_loader", "pipeline_defs", "resources")
 BLOCK = re.compile(r"^```(py|diff) (\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-MOST_FILES = 4  # of a stage; a reader or a rule touches three
+MOST_FILES = 3
 
 SUBTITLES = "1\n00:00:01,000 --> 00:00:02,500\nBees fly.\n\n2\n00:00:03,000 --> 00:00:04,000\nSo.\n"
 READ_SUBTITLES = """
@@ -191,7 +191,7 @@ def test_a_recipe_of_contributing_works(
     tmp_path: Path, recipe: str, script: str, said: str
 ) -> None:
     files = follow(recipe, tmp_path)
-    assert 0 < len(files) <= MOST_FILES
+    assert 0 < len(files) <= MOST_FILES + (recipe == "A stage between two others")
 
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
