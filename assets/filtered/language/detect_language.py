@@ -280,25 +280,20 @@ def _cut_paragraphs(texts: pl.Series) -> pl.DataFrame:
 
 def _join_lines(lines: list[str], *, at_blank_lines: bool) -> list[str]:
     """Join lines to pieces; one of few characters goes on, the last one joins that before it."""
-    pieces: list[str] = []
-    before, characters, is_open = "", 0, True  # a line with text may begin a piece
+    pieces: list[list[str]] = [[]]  # their lines: texts that grow would be copied line by line
+    characters, is_first, is_open = 0, True, True  # a line with text may begin a piece
     for line in lines:
         size = len(line.translate(_WITHOUT_SPACE))
-        if size and is_open and (not pieces or characters >= PARAGRAPH_CHARS):
-            pieces.append("")
-            characters = 0
-        if pieces:
-            pieces[-1] += before + line
-            before = ""
-        else:
-            before += line
+        if size and is_open and (is_first or characters >= PARAGRAPH_CHARS):
+            if not is_first:
+                pieces.append([])
+            characters, is_first = 0, False
+        pieces[-1].append(line)
         is_open = not (size and at_blank_lines)
         characters += size
-    if not pieces and before:
-        return [before]
     if len(pieces) > 1 and characters < PARAGRAPH_CHARS:
-        pieces[-2:] = ["".join(pieces[-2:])]
-    return pieces
+        pieces[-2:] = [pieces[-2] + pieces[-1]]
+    return ["".join(piece) for piece in pieces if piece]
 
 
 def _guess(texts: pl.Series, config: LanguageConfig) -> pl.DataFrame:
