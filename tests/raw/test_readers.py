@@ -141,7 +141,9 @@ CONTENTS: list[tuple[str, bytes, dict[str, object], list[str], Bad]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "data", "options", "kept", "bad"), CONTENTS)
+@pytest.mark.parametrize(
+    ("name", "data", "options", "kept", "bad"), CONTENTS, ids=range(len(CONTENTS))
+)
 def test_what_can_be_read_is_kept_and_the_rest_named(
     tmp_path: Path, name: str, data: bytes, options: dict[str, object], kept: list[str], bad: Bad
 ) -> None:
