@@ -40,7 +40,6 @@ PURE_RESOURCES = (
 
 MOST_LINES = {
     "assets.mixed.asset": 20_000,
-    "assets.raw.asset": 26_000,
 }
 
 Arrow = tuple[str, str]
