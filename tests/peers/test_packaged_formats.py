@@ -113,7 +113,7 @@ def test_a_file_of_xml_is_a_document(hub: Hub, tmp_path: Path, build: Build) -> 
     hub.add("acme/bio", files)
     corpus = built(build, write(tmp_path, text_field="text", max_record_bytes=1000))
     assert published(corpus)["text"].to_list() == ["<a>\n é</a>", "<b/>"]
-    [error] = published(corpus, "quarantine")["error"]
+    [error] = published(corpus, kind="quarantine")["error"]
     assert error == "record has 1,007 bytes, above max_record_bytes=1,000"
 
 
@@ -151,7 +151,7 @@ def test_damaged_files_are_in_quarantine_and_the_others_are_read(
     }
     hub.add("acme/bio", files)
     corpus = built(build, write(tmp_path))
-    documents, quarantine = published(corpus), published(corpus, "quarantine")
+    documents, quarantine = published(corpus), published(corpus, kind="quarantine")
     of_file = documents.group_by(pl.col("origin").struct.field("file").str.slice(14)).agg("text")
     texts = dict(of_file.rows())
     assert texts.keys() == {"a.fa", "b.fa.gz", "e.fa"}
@@ -245,7 +245,7 @@ def test_worker_processes_the_estimate_and_a_replay_read_them_too(
     found = json.loads(capsys.readouterr().out)["sources"]["prose"]["amounts"]["documents"]
     assert found["low"] <= 1499 <= found["high"] < 1700
 
-    [place] = published(corpus, "quarantine").select("file", "position").iter_rows(named=True)
+    [place] = published(corpus, kind="quarantine").select("file", "position").iter_rows(named=True)
     patch = {**place, "record": {"sequence": "ACGT400"}}
     file = write_jsonl(tmp_path / "patched.jsonl", [patch])
     assert main(["quarantine", "replay", "prose", "--patched", str(file)]) == 0
@@ -276,18 +276,18 @@ def test_a_killed_run_goes_on_from_its_states(
     config = write(tmp_path / "killed", part_bytes=200_000)
     records = config.parent / "store/raw/prose/_parts"
     hub.seconds = 0.5
-    published: dict[Path, int] = {}
+    kept: dict[Path, int] = {}
     for least in (3, 12):
         run = begin_raw(config)
         until(lambda least=least: len([*records.glob("*.json")]) >= least)
         run.kill()
         assert exit_codes([run]) == [-signal.SIGKILL]
-        published |= {path: path.stat().st_mtime_ns for path in records.glob("*.json")}
+        kept |= {path: path.stat().st_mtime_ns for path in records.glob("*.json")}
     hub.seconds = 0.0
     hub.requests.clear()
     assert exit_codes([begin_raw(config)]) == [0]
     assert hub.served() <= total, "a file is read again up to its row, and no more than that"
-    assert {path: path.stat().st_mtime_ns for path in published} == published
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
     raw = [hashes(each / "store/raw/prose") for each in (calm.config.parent, config.parent)]
     assert raw[0] == raw[1]
     assert published(calm)["origin"].struct.field("row").to_list() == [*range(6000), *range(3000)]
