@@ -24,8 +24,8 @@ from sharded_corpus import remove_rows
 
 from assets.deduped.asset import STAGE as DEDUPED
 from assets.raw.asset import STAGE as RAW
+from assets.sharded.asset import PASSES, plan_sharded
 from assets.sharded.asset import STAGE as SHARDED
-from assets.sharded.asset import plan_sharded, write_shard
 from assets.sharded.flat_row_files import open_shard
 from assets.stages import STAGES
 from assets.text.marks import id_marks
@@ -440,7 +440,7 @@ def rebuild_shards(config: Path, seed: int) -> None:
     for source in ("prose", "notes"):
         plan, folder = plan_sharded(corpus, source), corpus.store.partition("sharded", source)
         with folder.writing(corpus.settings.keep_manifests, SHARDED.keep):
-            outcomes = run_passes(corpus, plan.tasks, write_shard)
+            outcomes = run_passes(corpus, plan.tasks, PASSES)
             folder.commit(manifest_of(SHARDED, source, plan, outcomes))
 
 

@@ -28,7 +28,9 @@ def environment(folder: Path, **changes: str) -> dict[str, str]:
     return os.environ | paths | {"DAGSTER_HOME": str(folder / "home")} | changes
 
 
-@pytest.mark.parametrize("verb", [("config",), ("presets", "fineweb"), ("build", "--dry-run")])
+@pytest.mark.parametrize(
+    "verb", [("config",), ("rules", "presets", "fineweb"), ("build", "--dry-run")]
+)
 def test_a_reader_that_has_enough_sees_no_traceback(tmp_path: Path, verb: tuple[str, ...]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
