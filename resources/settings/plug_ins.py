@@ -92,6 +92,7 @@ def package_of(entry: EntryPoint) -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
 
 
+@cache  # a fingerprint of every part asks for it; and what is imported stays as it was
 def digest_of(entry: EntryPoint) -> str:
     """Return the sha256 of the files of a plug-in's top-level module, as 64 hex digits."""
     spec = find_spec(entry.module.partition(".")[0])

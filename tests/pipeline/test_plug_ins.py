@@ -58,6 +58,7 @@ def forget() -> None:
     for name in [name for name in sys.modules if name.startswith("tokenmill_examples")]:
         del sys.modules[name]
     plug_ins.plug_ins.cache_clear()
+    plug_ins.digest_of.cache_clear()
     code_digest.cache_clear()
 
 
