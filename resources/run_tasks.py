@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from resources.auto_choice import measured_choice
 from resources.corpus import Corpus, stops_on_error
 from resources.engine.cost import Cost
 from resources.engine.map_parts import map_parts
@@ -154,8 +153,7 @@ def map_with_progress(
         function = OnScratch(function, scratch)
     progress = current()
     progress.begin_pass(tasks)
-    chosen = measured_choice(config, sum(task.work_bytes for task in tasks))
-    with stopped_by_errors(map_parts(function, tasks, chosen)) as all_ended:
+    with stopped_by_errors(map_parts(function, tasks, config)) as all_ended:
         for ended in all_ended:
             progress.end_part(tasks[ended.index], ended.cost)
             yield ended

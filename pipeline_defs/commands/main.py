@@ -40,7 +40,6 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
             "Explain what a part was made of, and why it would be computed again.",
         ),
         "config": "List every key of pipeline.yaml with its meaning and default.",
-        "engines": "Measure when threads, processes or Ray pay on this machine.",
         "tokenizer": Noun(
             "Train the tokenizer, or take its file.",
             {
@@ -64,7 +63,6 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
                 "sample": "Show documents that a rule rejected or only just kept.",
                 "whatif": "Count what other thresholds would keep, without a run.",
                 "calibrate": "Propose limits that keep a share of your own clean text.",
-                "propose": "Propose thresholds and weights from losses; print the edit alone.",
                 "renew": "Rank by today's documents; the next build filters these sources again.",
             },
         ),
@@ -164,6 +162,11 @@ MOVED = {  # verbs as they were before they had a noun; they still work
     "percentiles": ("rules",),
     "loader": ("shards",),
 }
+WITHDRAWN = {  # verbs of earlier versions, and the next best way
+    "engines": "`engine.kind: auto` takes processes from 128 MiB of work on (docs/engines.md)",
+    "rules propose": "join losses with the decisions of `filtered` (docs/measuring.md), and count "
+    "a threshold with `corpus rules whatif`",
+}
 GROUPS = {name: Group(name.capitalize(), sort_key=n) for n, name in enumerate(VERBS)}
 OPTIONS = Group("Options", sort_key=len(GROUPS))
 
@@ -180,6 +183,10 @@ app["--help"].group = app["--version"].group = OPTIONS
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code is 0 if all is well, 1 if not, 2 for wrong usage."""
     tokens = new_form(list(sys.argv[1:] if arguments is None else arguments))
+    for verb, instead in WITHDRAWN.items():
+        if f"{' '.join(tokens[:2])} ".startswith(f"{verb} "):
+            sys.stderr.write(f"`corpus {verb}` is withdrawn: {instead}.\n")
+            return 2
     try:
         if is_verb_missing(tokens):
             app.help_print(tokens)

@@ -32,8 +32,8 @@ from resources.engine.run_task import (
 from resources.engine.workers import WorkerPool
 from resources.settings.engine import EngineConfig
 
-# Where `corpus engines` has measured nothing. On two cores, 100 MB of text took 33 s either way;
-# more gains from processes, which also survive the death of a worker.
+# Of `auto`. On two cores, 100 MB of text took 33 s either way; more gains from processes, which
+# also survive the death of a worker.
 AUTO_PROCESS_BYTES = 128 << 20
 PRELOAD = ("resources.engine.fork_server", "resources.store.store")  # of a server of our own
 

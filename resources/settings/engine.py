@@ -51,7 +51,7 @@ class EngineConfig(FrozenModel):
         default="auto",
         description="workers. in_process: threads of the step's process; processes: worker "
         "processes; ray: tasks of a Ray cluster, on all of its machines; auto: processes for "
-        "much work, from 128 MiB on, or what `corpus engines` measured",
+        "much work, from 128 MiB on",
     )
     steps: Literal["in_process", "multiprocess"] = Field(
         default="in_process",

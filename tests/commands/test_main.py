@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_defs.commands.main import MOVED, VERBS, Noun, main
+from pipeline_defs.commands.main import MOVED, VERBS, WITHDRAWN, Noun, main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/commands.md"
@@ -49,6 +49,14 @@ def test_a_verb_as_it_was_works_and_tells_its_new_form(
     printed = capsys.readouterr()
     assert printed.out.startswith(f"Usage: corpus {new}")
     assert printed.err.startswith(f"`corpus {old}` is now: corpus {new}")
+
+
+@pytest.mark.parametrize("verb", WITHDRAWN)
+def test_a_withdrawn_verb_names_the_way_without_it(
+    capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    assert main([*verb.split(), "--json"]) == 2
+    assert capsys.readouterr().err.startswith(f"`corpus {verb}` is withdrawn: ")
 
 
 def test_the_page_of_commands_has_every_verb() -> None:

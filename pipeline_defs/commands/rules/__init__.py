@@ -1,1 +1,1 @@
-"""Verbs for the thresholds of rules: replay, calibrate and propose them; show documents."""
+"""Verbs for the thresholds of rules: replay and calibrate them; show documents."""
