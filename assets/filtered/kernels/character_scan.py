@@ -1,6 +1,7 @@
-"""Find the group of characters, such as a script, that most of a text is in.
+"""Find the lines that hold a character of a class, and the script that most of a text is in.
 
-ASCII letters are counted by vector instructions; other characters are decoded.
+Runs of 128 bytes are looked at by vector instructions, and characters decoded only in those that
+hold one which may count.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
@@ -8,7 +9,7 @@ from functools import cache
 
 import numpy as np
 import polars as pl
-from numba import njit
+from numba import int64, njit, uint8
 from numpy.typing import NDArray
 
 from assets.text.kernels.character_classes import NUM_CODES
@@ -20,6 +21,7 @@ Offsets = NDArray[np.int64]
 
 _BLOCK = 64  # code points that are tried together
 _RUN = 128  # bytes looked at together
+_TAB, _NEWLINE, _BLANK, _DELETE = 0x09, 0x0A, 0x20, 0x7F
 
 
 def matching_codes(pattern: str, among: Offsets | None = None) -> Offsets:
@@ -46,6 +48,66 @@ def _blocks_of(codes: Offsets) -> tuple[Offsets, str, pl.Series]:
     characters = codes.astype("<u4").tobytes().decode("utf-32-le")
     starts = range(0, len(codes), _BLOCK)
     return codes, characters, pl.Series([characters[i : i + _BLOCK] for i in starts])
+
+
+@cache
+def character_bits(patterns: tuple[str, ...]) -> Bytes:
+    """Return a number for each code point, uint8 [0x110000], in which bit i says: regex i matches.
+
+    Printable ASCII, tabs and newlines have none: `find_lines` passes over them.
+    """
+    bits = np.zeros(NUM_CODES, np.uint8)
+    for i, pattern in enumerate(patterns):
+        bits[matching_codes(pattern)] |= np.uint8(1 << i)
+    bits[[_TAB, _NEWLINE, *range(_BLANK, _DELETE)]] = 0
+    return bits
+
+
+@njit(**ARRAY_KERNEL)
+def find_lines(data: Bytes, offsets: Offsets, bits: Bytes) -> Offsets:
+    """Return the lines of n texts with a character that has a bit, int64 [lines, 4].
+
+    Columns: text, first byte, end (after the newline, or of the text), the OR of the bits of its
+    characters. data: UTF-8 bytes; offsets: int64 [n + 1]; bits: uint8 [0x110000].
+    """
+    lines = np.empty((16, 4), np.int64)
+    count = 0
+    for row in range(len(offsets) - 1):
+        at, stop = offsets[row], offsets[row + 1]
+        while True:
+            first = _next_place(data, at, stop, bits)
+            if first == stop:
+                break
+            end = first
+            while first > at and data[first - 1] != _NEWLINE:
+                first -= 1
+            found = uint8(0)
+            while end < stop and data[end] != _NEWLINE:
+                code, width = decode(data, end)
+                found |= bits[code]
+                end += width
+            at = min(end + 1, stop)
+            if count == len(lines):
+                lines = np.concatenate((lines, np.empty_like(lines)))
+            lines[count] = row, first, at, int64(found)
+            count += 1
+    return lines[:count]
+
+
+@njit(**ARRAY_KERNEL)
+def _next_place(data: Bytes, at: int, stop: int, bits: Bytes) -> int:
+    """Return the first byte of the next character with a bit, or `stop`."""
+    while at < stop:
+        end = min(at + _RUN, stop)
+        others = False
+        for byte in data[at:end]:
+            others |= (byte < _BLANK) & (byte != _TAB) & (byte != _NEWLINE) | (byte >= _DELETE)
+        if others:
+            for i in range(at, end):
+                if (data[i] < 0x80 or data[i] >= 0xC0) and bits[decode(data, i)[0]]:
+                    return i
+        at = end
+    return stop
 
 
 def dominant_groups(data: Bytes, offsets: Offsets, groups: Bytes) -> Bytes:
