@@ -91,15 +91,6 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
                 ),
             },
         ),
-        "language": Noun(
-            "Check the languages of documents.",
-            {
-                "check": (
-                    "look.language:check",
-                    "Compare our labels with langdetect's on a sample, and name the differences.",
-                ),
-            },
-        ),
     },
     "life": {
         "verify": "Compare every published file with its manifest; rebuild what differs.",
@@ -166,6 +157,8 @@ WITHDRAWN = {  # verbs of earlier versions, and the next best way
     "engines": "`engine.kind: auto` takes processes from 128 MiB of work on (docs/engines.md)",
     "rules propose": "join losses with the decisions of `filtered` (docs/measuring.md), and count "
     "a threshold with `corpus rules whatif`",
+    "language": "langdetect, to which it compared our labels, is the weaker detector: "
+    "docs/quality.md, section 4, measures both on labelled texts",
 }
 GROUPS = {name: Group(name.capitalize(), sort_key=n) for n, name in enumerate(VERBS)}
 OPTIONS = Group("Options", sort_key=len(GROUPS))

@@ -9,7 +9,6 @@ from typing import Any
 
 import dagster as dg
 import msgspec
-import polars as pl
 import pytest
 import yaml
 from builders import hashes, open_corpus, sentence, write_jsonl
@@ -17,12 +16,10 @@ from every_stage import build, run_stage, write_inputs
 
 from assets.deduped.evaluation_index_files import load_index
 from assets.stages import BY_NAME, STAGES
-from corpus_loader.seal import sealed, unsealed
 from pipeline_defs.commands.life.repair import repair
 from pipeline_defs.commands.life.verify import find_faults
 from resources.stage import partition_names
-from resources.store.disk import hash_file
-from resources.store.records import FileRecord, Manifest
+from resources.store.records import Manifest
 from resources.store.store import StoreError
 
 SEED = 12
@@ -248,64 +245,3 @@ def repaired(corpus: Any) -> list[str]:
     """Repair faulty parts; return a line per partition."""
     with dg.DagsterInstance.ephemeral() as instance:
         return list(repair(corpus, find_faults(corpus.store).faults, instance))
-
-
-def test_what_an_older_version_made_of_a_damaged_file_is_replaced(corpus: Any) -> None:
-    """Build the stages after `raw` of a damaged file, as if nothing had compared it.
-
-    The tokenizer is trained once, so what is encoded by it is replaced too, and equals nothing.
-    What is held out is decided once, too.
-    """
-    store = corpus.store
-    before = hashes(store.root)
-    raw = store.partition("raw", "prose")
-    manifest = raw.newest_manifest()
-    part = max(manifest.parts, key=lambda part: part.stats.rows_kept)
-    [file] = [file for file in part.files if file.kind == "documents"]
-    said = [*raw.manifests.glob("*.json"), *raw.records.glob("*.json")]
-    kept = {path: path.read_bytes() for path in said}
-    damage(raw.folder / file.path)
-    trust(raw, manifest, file)
-    for stage in STAGES[1:]:
-        shutil.rmtree(store.root / stage.name)
-    build(corpus, STAGES[1:])
-    for path, content in kept.items():
-        path.write_bytes(content)
-    assert [fault.path for fault in find_faults(store).faults] == [raw.folder / file.path]
-
-    lines = repaired(corpus)
-
-    assert any("files were wrong and are replaced" in line for line in lines)
-    assert [line for line in lines if line.startswith("not ")] == []
-    assert any(line.startswith("kept tokenizer[all]") for line in lines)
-    assert find_faults(store).faults == []
-    after = hashes(store.root)
-    changed = {path for path in before | after if before.get(path) != after.get(path)}
-    encoded = ("tokenizer", "held_out", "leakage", "tokenized", "bucketed", "sharded", "mixed")
-    assert {path for path in changed if not path.startswith(encoded)} == set()
-
-
-def damage(path: Path) -> None:
-    """Change a text of a table of documents, so that the size of the file stays."""
-    content = path.read_bytes()
-    table = pl.read_parquet(path)
-    for row in range(table.height):
-        text = table["text"].to_list()
-        text[row] = text[row].replace("a", "c", 1)
-        table.with_columns(text=pl.Series(text)).write_parquet(
-            path, compression="zstd", compression_level=1
-        )
-        if path.stat().st_size == len(content) and path.read_bytes() != content:
-            return
-    raise AssertionError("no row can be changed")
-
-
-def trust(folder: Any, manifest: Manifest, damaged: FileRecord) -> None:
-    """Write the hashes of a damaged file into its manifest and record, sealed again."""
-    path = folder.folder / damaged.path
-    now = msgspec.structs.replace(
-        damaged, **dict(zip(("sha256", "xxh3"), hash_file(path), strict=True))
-    )
-    for file in (*folder.manifests.glob("*.json"), *folder.records.glob("*.json")):
-        content = unsealed(file.read_bytes()).replace(damaged.sha256.encode(), now.sha256.encode())
-        file.write_bytes(sealed(content.replace(damaged.xxh3.encode(), now.xxh3.encode())))

@@ -69,15 +69,6 @@ class Fault:
         of_part = f"manifest {self.manifest}" if self.part is None else f"part {self.part.name}"
         return f"{self.partition.stage}[{self.partition.name}] {of_part}"
 
-    @property
-    def is_damage(self) -> bool:
-        """True for a data file with other content: something may have been computed from it."""
-        return (
-            self.part is not None
-            and self.what != MISSING
-            and self.path != record_path(self.partition, self.part)
-        )
-
     def __str__(self) -> str:
         return f"{place_of(self.path)}: {self.what}{self.remedy and f': {self.remedy}'}"
 

@@ -234,7 +234,7 @@ def read_again(corpus: Corpus, source: str) -> str:
     # Importing Dagster takes 2 s, which wrong use does not need.
     import dagster as dg
 
-    from pipeline_defs.commands.life.rebuild import NotRebuilt, materialize
+    from pipeline_defs.commands.life.repair import NotRebuilt, materialize
 
     prepare_home()
     with dg.DagsterInstance.get() as instance:

@@ -7,60 +7,62 @@ back and give the reason: with another config or other inputs the stage, and all
 would compute something else. A build does that. A file whose content the store has under another
 name, as a hard link of an older state that is damaged with it, gets it from there.
 
-Then what was made of those files is followed downstream: they may have been damaged already when
-they were read, by code that did not compare them with their hashes. Each part is computed again and
-compared. If its files come out equal, nothing that was made of it is looked at; otherwise they are
-replaced, and what was made of them is computed again in its turn. The price is one part for each
-damaged part, and all of a partition where a stage reads the whole of it.
+Nothing was made of a damaged file: stages compare each with its hash before they use it.
 """
 
 from __future__ import annotations
 
 import os
-import uuid
-from collections.abc import Iterator, Mapping, Set
-from dataclasses import fields, is_dataclass
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import dagster as dg
+import polars as pl
 
-from assets.bucketed.bucketed_records import HELD_OUT
-from assets.stages import BY_NAME, STAGES, used_stages
-from assets.tokenized.tokenized_records import TOKENIZER
+from assets.raw.places.observed_inputs import NO_NEW_ENTRIES
+from assets.raw.raw_records import RAW
+from assets.stages import BY_NAME, used_stages
 from pipeline_defs.commands.life.faults import Fault, file_fault, find_faults, record_path
-from pipeline_defs.commands.life.rebuild import (
-    ORDER,
-    NotRebuilt,
-    OtherPlan,
-    check_config,
-    check_plan,
-    check_published,
-    make_again,
-    materialize,
-    moved_aside,
-    planned,
-)
+from pipeline_defs.lost_runs import ENDS, step_faults
+from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
+from resources.materialize.materialization import stage_asset
 from resources.run_reports import read_report
+from resources.runs.run_notes import OpenNote, RunNote, new_note
 from resources.store.disk import TEMPORARY_PREFIX, make_folder
-from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord
+from resources.store.medium import medium_of
+from resources.store.records import Manifest, PartRecord, as_json_object, to_json
 from resources.store.store import Partition
-from resources.tasks import GLOBAL
+from resources.tasks import GLOBAL, Plan, stream_name
 
 MAX_ROUNDS = 4  # a manifest, then the parts that it names; twice as many to be sure
+ORDER = list(BY_NAME)
+BUILD = "Remove what is damaged and build again."
+ASIDE = ".damaged"
+JOB = "repair"
+
+
+class NotRebuilt(RuntimeError):
+    """A part or manifest that cannot be rebuilt as it was; the message says why."""
+
+
+class OtherPlan(NotRebuilt):
+    """A plan that gives other parts than the manifest names."""
 
 
 def repair(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -> Iterator[str]:
-    """Rebuild faulty parts, and what was made of them; yield a line for each partition."""
+    """Rebuild faulty parts; yield a line for each partition."""
     refused: dict[Path, str] = {}
-    mended: set[Path] = set()
     for _ in range(MAX_ROUNDS):
         twins = [fault for fault in faults if fault.twin]
         for fault in twins:
             yield f"restored {fault.title}: {fault.path.name}, from {restore(fault)}"
-            mended.update([fault.path] if fault.is_damage else [])
         waiting = [fault for fault in faults if not fault.twin and fault.path not in refused]
         if not waiting and not twins:
             break
@@ -69,15 +71,12 @@ def repair(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) ->
             title, of_partition = f"{stage}[{name}]", list(group)
             try:
                 yield f"rebuilt {title}: {rebuild(corpus, of_partition, instance)}"
-                mended.update(fault.path for fault in of_partition if fault.is_damage)
             except NotRebuilt as error:
                 line = f"not rebuilt {title}: {error}"
                 refused |= dict.fromkeys((fault.path for fault in of_partition), line)
         faults = find_faults(corpus.store).faults
     left = [refused[fault.path] for fault in faults if fault.path in refused]
     yield from dict.fromkeys(left)
-    if mended:
-        yield from follow(corpus, mended, instance)
 
 
 def faults_to_mend(faults: list[Fault], newest: int) -> list[Fault]:
@@ -117,7 +116,7 @@ def restore(fault: Fault) -> str:
     folder, medium = fault.path.parent, fault.partition.medium
     make_folder(folder)
     medium.bring(fault.twin)
-    temporary = folder / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{fault.path.name}"
+    temporary = folder / f"{TEMPORARY_PREFIX}{uuid4().hex}-{fault.path.name}"
     os.link(fault.twin, temporary)
     medium.publish(temporary, fault.path)
     return "/".join(fault.twin.parts[-3:])
@@ -165,124 +164,6 @@ def rebuild(corpus: Corpus, faults: list[Fault], instance: dg.DagsterInstance) -
     return f"{names} ({done.parts_computed} computed, {done.parts_reused} as they were)"
 
 
-def follow(corpus: Corpus, damaged: Set[Path], instance: dg.DagsterInstance) -> Iterator[str]:
-    """Compute again what was made of files that were damaged; yield a line for each partition."""
-    suspects, replaced = set(damaged), set[Path]()
-    for partition in later_partitions(corpus, damaged):
-        title = f"{partition.stage}[{partition.name}]"
-        try:
-            parts = parts_made_of(corpus, partition, suspects)
-            if not parts:
-                continue
-            if partition.stage == HELD_OUT.name:
-                yield f"kept {title}: what is decided of a document stays so"
-                continue
-            wrong = compute_again(corpus, partition, parts, instance, are_inputs_new=bool(replaced))
-        except OtherPlan as error:
-            if partition.stage == TOKENIZER.name and replaced:
-                yield (
-                    f"kept {title}, which was trained on a damaged text: it encodes every text "
-                    "without loss. `corpus tokenizer retrain` trains the next one"
-                )
-            else:
-                yield f"not proved {title}, which was made of damaged files: {error}"
-            continue
-        except NotRebuilt as error:
-            yield f"not proved {title}, which was made of damaged files: {error}"
-            continue
-        suspects |= wrong
-        replaced |= wrong
-        names = ", ".join(part.name for part in parts)
-        result = f"{len(wrong)} files were wrong and are replaced" if wrong else "proved equal"
-        yield f"computed again {title}: {names}: {result}"
-
-
-def later_partitions(corpus: Corpus, damaged: Set[Path]) -> Iterator[Partition]:
-    """Yield the built partitions of all stages after the first that has a damaged file, in order.
-
-    Sources, phases and stages that pipeline.yaml does not name any more are passed over.
-    """
-    settings, root = corpus.settings, corpus.store.root
-    known = {*settings.source_names(), *settings.phase_names(), GLOBAL}
-    built = [partition for partition in corpus.store.partitions() if partition.name in known]
-    hit = [any(root / stage.name in path.parents for path in damaged) for stage in STAGES]
-    used = used_stages(settings)
-    for stage in STAGES[hit.index(True) + 1 :]:
-        if stage.name in used:
-            yield from (partition for partition in built if partition.stage == stage.name)
-
-
-def parts_made_of(corpus: Corpus, partition: Partition, suspects: Set[Path]) -> list[PartRecord]:
-    """Return the parts of the newest manifest that were made of any of these files.
-
-    The files that a task reads are in its payload. A stage with passes of its own, and one whose
-    tasks do not name the files of an earlier stage, depends on all that it could read.
-    """
-    stage, root = BY_NAME[partition.stage], corpus.store.root
-    manifest = partition.newest_manifest()
-    assert manifest is not None, f"{partition.folder} has no manifest"
-    files = {task.name: set(files_in(task.payload)) for task in planned(corpus, partition).tasks}
-    named = {folder for of_task in files.values() for path in of_task for folder in path.parents}
-    read: set[Path] = set()  # folders of which the whole may have been read
-    for earlier in (BY_NAME[name] for name in stage.after):
-        if root / earlier.name not in named:
-            is_own = earlier.partitions == stage.partitions == "source"
-            read.add(root / earlier.name / partition.name if is_own else root / earlier.name)
-    touched = {name for name, of_task in files.items() if of_task & suspects}
-    is_any = any(not read.isdisjoint(path.parents) for path in suspects)
-    if is_any or (touched and stage.run is not None):
-        return list(manifest.parts)
-    return [part for part in manifest.parts if part.name in touched]
-
-
-def files_in(value: object) -> Iterator[Path]:
-    """Yield the paths of all published files in a payload."""
-    if isinstance(value, PublishedFile):
-        yield value.unchecked_path
-    elif is_dataclass(value) and not isinstance(value, type):
-        for field in fields(value):
-            yield from files_in(getattr(value, field.name))
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from files_in(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from files_in(each)
-
-
-def compute_again(
-    corpus: Corpus,
-    partition: Partition,
-    parts: list[PartRecord],
-    instance: dg.DagsterInstance,
-    *,
-    are_inputs_new: bool,
-) -> set[Path]:
-    """Compute parts of the newest manifest again; return the files that were wrong.
-
-    The same manifest is committed again, with the right files. Older manifests that name a wrong
-    file as well are removed. NotRebuilt if the plan gives other parts; `are_inputs_new`: inputs
-    were replaced, so that it may.
-    """
-    before = partition.newest_manifest()
-    assert before is not None, f"{partition.folder} has no manifest"
-    own = partition.manifest_path(partition.manifest_numbers()[-1])
-    files = [partition.folder / file.path for part in parts for file in part.files]
-    records = [record_path(partition, part) for part in parts]
-    with moved_aside([own, *files, *records]):
-        plan = planned(corpus, partition)
-        if are_inputs_new and partition.stage != TOKENIZER.name:
-            check_config(plan, before)
-        else:  # a tokenizer is not trained on another sample to repair a file
-            check_plan(plan, before)
-        materialize(corpus, partition, instance)
-    after = partition.newest_manifest()
-    assert after is not None, f"{partition.folder} has no manifest"
-    then, now = hashes_of(partition, before), hashes_of(partition, after)
-    remove_contradicted(partition)
-    return {path for path in then | now if then.get(path) != now.get(path)}
-
-
 def remove_contradicted(partition: Partition) -> None:
     """Remove older manifests that name a file of the newest one with another hash."""
     numbers = partition.manifest_numbers()
@@ -297,3 +178,150 @@ def hashes_of(partition: Partition, manifest: Manifest) -> dict[Path, str]:
     """Return the xxh3 of every file that a manifest names."""
     files = (file for part in manifest.parts for file in part.files)
     return {partition.folder / file.path: file.xxh3 for file in files}
+
+
+def planned(corpus: Corpus, partition: Partition) -> Plan:
+    """Plan the stage with the current config and inputs; NotRebuilt if that fails.
+
+    Of streams, without what is new on the server.
+    """
+    corpus = replace(corpus, flags=corpus.flags | {NO_NEW_ENTRIES})
+    try:
+        return BY_NAME[partition.stage].plan(corpus, partition.name)
+    except (ValueError, RuntimeError, OSError, pl.exceptions.PolarsError) as error:
+        raise NotRebuilt(f"it cannot be planned: {error}") from error
+
+
+def check_published(plan: Plan) -> None:
+    """Raise NotRebuilt unless all parts of the current plan are published."""
+    for task in plan.tasks:
+        if task.published() is None:
+            raise NotRebuilt(
+                f"under today's config and inputs {task.title} would have to be computed, and "
+                "without the manifest it is not known whether it was the same then. Build again."
+            )
+
+
+def check_plan(plan: Plan, manifest: Manifest) -> None:
+    """Raise NotRebuilt unless the plan gives the parts that the manifest names."""
+    code_version = BY_NAME[manifest.stage].code_version
+    if code_version != manifest.code_version:
+        raise NotRebuilt(
+            f"it was made with version {manifest.code_version} of the stage's code, this is "
+            f"version {code_version}. {BUILD}"
+        )
+    if changed := differing_keys(plan.config, manifest.config):
+        raise NotRebuilt(f"its config changed since ({', '.join(changed)}). {BUILD}")
+    provenance = as_json_object(plan.provenance)
+    if changed := differing_keys(provenance, as_json_object(manifest.provenance)):
+        raise OtherPlan(f"what it is made of changed since ({', '.join(changed)}). {BUILD}")
+    published = {(part.name, part.fingerprint) for part in manifest.parts}
+    # Parts of a source with a size cap have fingerprints of their own: see assets/raw/asset.py.
+    for task in () if "size_cap" in provenance else plan.tasks:
+        name = stream_name(task.name, 0) if task.is_stream else task.name
+        if (name, task.fingerprint) not in published:
+            raise OtherPlan(f"the inputs of {task.title} changed since. {BUILD}")
+
+
+def differing_keys(now: dict[str, Any], then: dict[str, Any]) -> list[str]:
+    """Return the keys whose values are not the same as JSON."""
+    return sorted(
+        key for key in now.keys() | then.keys() if to_json(now.get(key)) != to_json(then.get(key))
+    )
+
+
+def make_again(
+    corpus: Corpus, partition: Partition, paths: Sequence[Path], instance: dg.DagsterInstance
+) -> None:
+    """Compute files of the newest manifest again; NotRebuilt if the plan gives other parts.
+
+    An index is continued from its newest manifest: it is then planned without that, as the run did
+    that made it.
+    """
+    manifest = partition.newest_manifest()
+    assert manifest is not None, f"{partition.folder} has no manifest"
+    own = partition.manifest_path(partition.manifest_numbers()[-1])
+    try:
+        with moved_aside(paths):
+            check_plan(planned(corpus, partition), manifest)
+            materialize(corpus, partition, instance)
+    except OtherPlan as other:
+        try:
+            with moved_aside([*paths, own]):
+                check_plan(planned(corpus, partition), manifest)
+                materialize(corpus, partition, instance)
+        except OtherPlan:
+            raise other from None
+
+
+@contextmanager
+def moved_aside(paths: Sequence[Path]) -> Iterator[None]:
+    """Move files aside; move them back if the rebuild fails."""
+    medium = medium_of(paths[0].parent)
+    moved = [
+        (path, path.with_name(path.name + ASIDE))
+        for path in sorted(set(paths))
+        if medium.size(path) is not None
+    ]
+    for path, aside in moved:
+        medium.take_away(path, aside)
+    try:
+        yield
+    except BaseException:
+        for path, aside in moved:
+            if aside.exists() and medium.size(path) is None:
+                medium.publish(aside, path)
+        raise
+    for _, aside in moved:
+        aside.unlink(missing_ok=True)
+
+
+def materialize(corpus: Corpus, partition: Partition, instance: dg.DagsterInstance) -> None:
+    """Run one stage for one partition with Dagster; NotRebuilt if the run fails."""
+    partitions = partitions_of(corpus.settings)
+    key = None if partition.name == GLOBAL else partition.name
+    definitions = dg.Definitions(
+        assets=[
+            stage_asset(stage, partitions, corpus.settings)
+            for stage in used_stages(corpus.settings).values()
+        ],
+        jobs=[dg.define_asset_job(JOB, selection=[partition.stage])],
+        resources={"corpus": dg.ResourceDefinition.hardcoded_resource(corpus)},
+    )
+    note = new_note(str(uuid4()), JOB, (partition.stage,), (key,) if key else ())
+    with noted(corpus, instance, note):
+        result = definitions.resolve_job_def(JOB).execute_in_process(
+            run_id=note.run_id,
+            partition_key=key,
+            instance=instance,
+            tags={"tokenmill/repair": "true"},
+            run_config=run_config(partition.stage),
+            raise_on_error=False,
+        )
+    if not result.success:
+        failed = [e.step_failure_data for e in result.all_events if e.is_step_failure]
+        reason = failed[-1].error_display_string if failed else f"run {result.run_id} failed"
+        raise NotRebuilt(reason.strip())
+
+
+def run_config(stage: str) -> dict[str, object]:
+    """Return the config of a run that makes what was there, and takes nothing new."""
+    level = {"config": {"log_level": "CRITICAL"}}
+    console: dict[str, object] = {"loggers": {"console": level}}
+    if stage != RAW.name:
+        return console
+    return console | {"ops": {stage: {"config": {NO_NEW_ENTRIES: True}}}}
+
+
+@contextmanager
+def noted(corpus: Corpus, instance: dg.DagsterInstance, note: RunNote) -> Iterator[None]:
+    """Keep a note on a run: if this process is killed, the next command marks the run as failed."""
+    kept = OpenNote(corpus.store.root, note)
+    try:
+        yield
+    finally:
+        run = instance.get_run_by_id(note.run_id)
+        if run is not None and run.is_finished:
+            faults = step_faults(instance, note.run_id)
+            kept.change(state=ENDS[run.status], ended=time.time(), faults=faults)
+        kept.close()
