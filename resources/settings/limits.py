@@ -65,4 +65,7 @@ def limit_text(limit: float | tuple[str, ...] | LimitByLanguage) -> str:
 
 
 def _number(number: float | None) -> str:
-    return "off" if number is None else f"{number:g}"
+    if number is None:
+        return "off"
+    short = f"{number:g}"
+    return short if float(short) == number else repr(number)

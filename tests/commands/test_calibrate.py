@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import yaml
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
 
+from assets.filtered.rules.rules import LANGUAGE
 from pipeline_defs.commands.main import main
 from resources.settings.filtering.presets import lay_over
 
@@ -57,89 +59,42 @@ def test_a_run_with_the_proposed_limits_keeps_what_was_asked(
     by_language(config)
     build(open_corpus(config), "raw", "filtered")
     before = open_corpus(config).store.newest("filtered", "prose").stats.rows_kept
-    found = run(capsys, "calibrate", "--source", "prose", "--keep", str(keep))
+    proposed = run(capsys, "calibrate", "--source", "prose", "--keep", str(keep))["replay"]
+    filters, found = proposed["sources"]["prose"]["filters"], proposed["total"]
 
-    change_filters(config, found["filters"])
+    change_filters(config, filters)
     corpus = open_corpus(config)
     build(corpus, "raw", "filtered")
 
-    stats = corpus.store.newest("filtered", "prose").stats
-    assert found["kept"]["now"]["documents"] == before
-    assert found["kept"]["then"]["documents"] == stats.rows_kept
-    assert found["kept"]["then"]["bytes"] == stats.bytes
-    assert keep * 240 <= stats.rows_kept < (keep + 0.05) * 240
-    removed = {name: rule["documents"] for name, rule in found["rules"].items()}
+    manifest = corpus.store.newest("filtered", "prose")
+    stats = manifest.stats
+    assert found["now"]["documents"] == before
+    assert found["then"] == {"documents": stats.rows_kept, "bytes": stats.bytes}
+    removed = {name: rule["then"]["documents"] for name, rule in proposed["rules"].items()}
     assert {name: n for name, n in removed.items() if n} == stats.numbers["broken_rules"]
-
-
-def test_every_language_keeps_its_share(
-    config: Path, build: Build, capsys: pytest.CaptureFixture[str]
-) -> None:
-    by_language(config)
-    build(open_corpus(config), "raw", "filtered")
-
-    found = run(capsys, "calibrate", "--source", "prose", "--keep", "0.9")
-
-    assert set(found["languages"]) == {"de", "fr"}
-    for counts in found["languages"].values():
-        assert counts["documents"] == 120 and 108 <= counts["then"] <= 114
-    limits = found["filters"]["rules"]["gopher_quality"]["min_words"]
+    paths = [corpus.store.path_of(manifest, part.file("decisions")) for part in manifest.parts]
+    kept = pl.read_parquet(paths).group_by(LANGUAGE).agg(pl.sum("kept"), pl.len())
+    for lang, number, documents in kept.iter_rows():
+        assert lang in ("de", "fr") and documents == 120
+        assert keep * 120 <= number <= (keep + 0.05) * 120
+    limits = filters["rules"]["gopher_quality"]["min_words"]
     assert 5 < limits["de"] < limits["fr"] and limits["*"] == limits["de"]
 
 
-def test_without_a_language_in_the_decisions_all_share_limits_and_a_note_says_why(
+def test_without_languages_in_the_decisions_all_share_limits_those_of_rules_that_are_off_too(
     config: Path, build: Build, capsys: pytest.CaptureFixture[str]
 ) -> None:
     build(open_corpus(config), "raw", "filtered")
 
     found = run(capsys, "calibrate", "--source", "prose")
-
-    assert set(found["languages"]) == {"*"}
-    limits = [limit for group in found["filters"]["rules"].values() for limit in group.values()]
-    assert not any(isinstance(limit, dict) for limit in limits)
-    assert "no language" in found["notes"][0]
-
-
-def test_what_if_replays_the_proposal(
-    config: Path, build: Build, capsys: pytest.CaptureFixture[str]
-) -> None:
-    by_language(config)
-    build(open_corpus(config), "raw", "filtered")
-    found = run(capsys, "calibrate", "--source", "prose", "--keep", "0.9")
-
-    changes = [part for setting in found["settings"] for part in ("--set", setting)]
-    replayed = run(capsys, "whatif", "--source", "prose", *changes)
-
-    assert replayed["total"] == found["kept"]
-
-
-def test_examples_are_documents_that_the_limit_removes(
-    config: Path, build: Build, capsys: pytest.CaptureFixture[str]
-) -> None:
-    build(open_corpus(config), "raw", "filtered")
-    found = run(capsys, "calibrate", "--source", "prose", "--keep", "0.8")
-    change_filters(config, found["filters"])
-    build(open_corpus(config), "raw", "filtered")
-
-    named = {doc: name for name, rule in found["rules"].items() for doc in rule["examples"]}
-    assert len(named) >= 3
-    for doc, name in list(named.items())[:3]:
-        assert main(["trace", doc]) == 0
-        assert name in capsys.readouterr().out
-
-
-def test_rules_that_are_off_are_proposed_on_demand(
-    config: Path, build: Build, capsys: pytest.CaptureFixture[str]
-) -> None:
-    build(open_corpus(config), "raw", "filtered")
-
-    in_force = run(capsys, "calibrate", "--source", "prose")["rules"]
     all_rules = run(capsys, "calibrate", "--source", "prose", "--all-rules")
 
-    assert "length.too_long" not in in_force
-    assert all_rules["rules"]["length.too_long"]["now"] is None
-    assert all_rules["rules"]["length.too_long"]["then"] > 100
-    assert all_rules["kept"]["then"]["documents"] >= 0.95 * 240
+    assert not any("*:" in setting for setting in found["settings"])
+    assert "no language" in found["notes"][0]
+    assert not any("max_chars" in setting for setting in found["settings"])
+    changed = all_rules["replay"]["sources"]["prose"]["changes"]["length.too_long"]
+    assert changed["now"] is None and changed["then"] > 100
+    assert all_rules["replay"]["total"]["then"]["documents"] >= 0.95 * 240
 
 
 def test_rules_without_a_number_are_counted_and_named_if_they_reject_too_much(
@@ -150,7 +105,7 @@ def test_rules_without_a_number_are_counted_and_named_if_they_reject_too_much(
 
     found = run(capsys, "calibrate", "--source", "prose")
 
-    assert found["kept"]["then"]["documents"] <= 120
+    assert found["replay"]["total"]["then"]["documents"] <= 120
     assert "language.not_allowed 120" in found["notes"][-1]
 
 
@@ -163,9 +118,9 @@ def test_the_tables_and_the_proposal_are_printed(
     assert main(["rules", "calibrate", "--source", "prose"]) == 0
 
     text = capsys.readouterr().out
-    assert "limits that keep 95.0% of prose" in text and "gopher_quality.too_few_words" in text
-    start = text.index("rules:\n")
-    proposed = yaml.safe_load(text[start : text.index("To replay")])
+    assert "documents that a rule breaks" in text and "gopher_quality.too_few_words" in text
+    start = text.index("To have this for prose, lay over its filters: {")
+    proposed = yaml.safe_load(text[text.index("{", start) : text.index("To change some")])
     assert proposed["rules"]["length"]["min_chars"]
     assert "corpus rules whatif --source prose --set 'length.min_chars=de:" in text
 

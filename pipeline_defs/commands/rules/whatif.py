@@ -7,11 +7,11 @@ of a run with these thresholds.
 from __future__ import annotations
 
 import json as json_text
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 import polars as pl
@@ -56,8 +56,18 @@ from resources.store.store import StoreError
 
 Bar = tuple[str, Sequence[float], str]  # label, values, text
 
+T = TypeVar("T")
+
 TOP_PAIRS = 10
+FEW_LANGUAGES = 3  # whose limits fit into a cell
 WHICH = Group("Sources", validator=check_one_given)
+
+
+class NowThen(msgspec.Struct, Generic[T], frozen=True):
+    """Something under the rules of the last run, and under the changed ones."""
+
+    now: T
+    then: T
 
 
 class Amount(msgspec.Struct, frozen=True):
@@ -67,51 +77,31 @@ class Amount(msgspec.Struct, frozen=True):
     bytes: int
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """All documents and bytes, and those that are kept now and then."""
+class Kept(NowThen[Amount], frozen=True, kw_only=True):
+    """All documents and bytes, and those that are kept."""
 
     documents: int
     bytes: int
-    now: Amount
-    then: Amount
-
-
-class Thresholds(msgspec.Struct, frozen=True):
-    """Threshold of a rule now and then; None: off."""
-
-    now: Any
-    then: Any
 
 
 class SourceKept(Kept, frozen=True, kw_only=True):
-    """Amounts of a source, the changes behind them, and the keys to lay over its filters."""
+    """Amounts of a source, the thresholds that change, and the keys to lay over its filters."""
 
-    changes: dict[str, Thresholds]
+    changes: dict[str, NowThen[Any]]
     filters: dict[str, Overlay]
     notes: list[str]
 
 
-class Broken(msgspec.Struct, frozen=True):
+class Broken(Amount, frozen=True):
     """Documents and bytes that a rule breaks, and documents that only it breaks."""
 
-    documents: int
-    bytes: int
     alone: int
 
 
-class RuleCounts(msgspec.Struct, frozen=True):
-    """Documents that a rule breaks, now and then."""
-
-    now: Broken
-    then: Broken
-
-
-class Overlap(msgspec.Struct, frozen=True):
+class Overlap(NowThen[int], frozen=True, kw_only=True):
     """Documents that two rules break together."""
 
     rules: tuple[str, str]
-    now: int
-    then: int
 
 
 class WhatIf(msgspec.Struct, frozen=True):
@@ -119,7 +109,7 @@ class WhatIf(msgspec.Struct, frozen=True):
 
     sources: dict[str, SourceKept]
     total: Kept
-    rules: dict[str, RuleCounts]
+    rules: dict[str, NowThen[Broken]]
     overlaps: list[Overlap]
 
 
@@ -186,8 +176,8 @@ def what_if(corpus: Corpus, sources: Sequence[str], assignments: Sequence[str]) 
     return WhatIf(
         sources={of_source.manifest.partition: result_of(of_source) for of_source in replays},
         total=kept_of(before, after),
-        rules={name: RuleCounts(broken_by(name, before), broken_by(name, after)) for name in names},
-        overlaps=[Overlap(pair, *counts) for pair, counts in most_frequent],
+        rules={name: NowThen(broken_by(name, before), broken_by(name, after)) for name in names},
+        overlaps=[Overlap(*counts, rules=pair) for pair, counts in most_frequent],
     )
 
 
@@ -196,7 +186,7 @@ def result_of(of_source: Replay) -> SourceKept:
     now = {rule.name: rule for rule in of_source.now}
     then = {rule.name: rule for rule in of_source.then}
     changes = {
-        name: Thresholds(*(getattr(side.get(name), "threshold", None) for side in (now, then)))
+        name: NowThen(*(getattr(side.get(name), "threshold", None) for side in (now, then)))
         for name in dict.fromkeys([*now, *then])
         if now.get(name) != then.get(name)
     }
@@ -211,7 +201,7 @@ def result_of(of_source: Replay) -> SourceKept:
 def kept_of(before: Tally, after: Tally) -> Kept:
     """Return documents and bytes: all, kept now, kept then."""
     now, then = (Amount(each.kept, each.kept_bytes) for each in (before, after))
-    return Kept(before.documents, before.bytes, now, then)
+    return Kept(now, then, documents=before.documents, bytes=before.bytes)
 
 
 def broken_by(name: str, counts: Tally) -> Broken:
@@ -340,13 +330,21 @@ def kept_row(amounts: Kept) -> list[str]:
 def threshold_text(result: WhatIf, name: str) -> str:
     """Return "0.2 -> 0.25" for a rule that changes, else an empty text."""
     changes = [source.changes.get(name) for source in result.sources.values()]
-    texts = {f"{plain(change.now)} -> {plain(change.then)}" for change in changes if change}
+    texts = {f"{limit_cell(each.now)} -> {limit_cell(each.then)}" for each in changes if each}
     return texts.pop() if len(texts) == 1 else "differs by source" if texts else ""
 
 
 def plain(threshold: Any) -> str:
     """Return a threshold as people write it."""
     return "off" if threshold is None else limit_text(threshold)
+
+
+def limit_cell(limit: Any) -> str:
+    """Return a limit as people write it; of many languages, the least and the largest."""
+    if not isinstance(limit, Mapping) or len(limit) <= FEW_LANGUAGES:
+        return plain(limit)
+    numbers = [number for number in limit.values() if number is not None]
+    return f"{min(numbers):g} to {max(numbers):g}" if numbers else "off"
 
 
 def to_svg(result: WhatIf) -> str:
