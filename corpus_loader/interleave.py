@@ -107,10 +107,6 @@ class Interleaving:
         rounded = (2 * shares + self.total) // (2 * self.total)
         return np.pad(rounded.astype(np.int64), ((0, 0), (1, 0)))[which]
 
-    def planned(self, position: Int64s) -> npt.NDArray[np.float64]:
-        """[positions, sources]: samples of each source in its share of the first positions."""
-        return position[:, None] * (np.diff(self.upto, prepend=0) / self.total)
-
 
 def share_out(
     edges: Int64s, before: Int64s, block: Int64s, blocks: Int64s
@@ -254,13 +250,6 @@ class ChangingInterleaving(Interleaving):
     def before(self, position: Int64s) -> Int64s:
         """[positions, sources + 1]: samples of the sources up to each, at the ends of steps."""
         found: Int64s = self.upto_end[np.searchsorted(self.ends, position)]
-        return found
-
-    def planned(self, position: Int64s) -> npt.NDArray[np.float64]:
-        """[positions, sources]: samples that each source ideally gives in the first positions."""
-        found: npt.NDArray[np.float64] = np.stack(
-            [np.interp(position, self.ends, one) for one in self.ideal.T], axis=1
-        )
         return found
 
 

@@ -290,16 +290,6 @@ class PhaseOrder:
         starts[self.drawn] += np.diff(before[0])
         return starts
 
-    def planned_shares(self, first: Int64s, stop: Int64s) -> npt.NDArray[np.float64]:
-        """Return the share of each source that is planned for stretches of positions.
-
-        first, stop: int64 [n], of one epoch of the phase each; shares: float64 [n, sources].
-        """
-        shares = np.zeros((first.size, len(self.sources)))
-        begin, end = (self.interleaving.planned(place) for place in (first, stop))
-        shares[:, self.drawn] = (end - begin) / (stop - first)[:, None]
-        return shares
-
     def look_up(self, positions: Int64s) -> Samples:
         """`samples` in one go."""
         epoch, place = np.divmod(positions, len(self))

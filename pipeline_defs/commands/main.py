@@ -127,7 +127,7 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
     "train": {
         "plan": "Compare what the phases ask for with what is there.",
         "shards": Noun(
-            "Find the shards, keep their order, simulate reading them.",
+            "Find the shards, and keep their order.",
             {
                 "path": (
                     "train.path:path",
@@ -136,10 +136,6 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
                 "ledger": (
                     "states.ledgers:ledger_of_shards",
                     "Write the generations of all sources to a folder, for another build.",
-                ),
-                "simulate": (
-                    "train.loader_verbs:simulate",
-                    "Compute order, shares, bytes and cache hits of a job; no token is read.",
                 ),
             },
         ),
@@ -151,10 +147,13 @@ MOVED = {  # verbs as they were before they had a noun; they still work
     "path": ("shards", "path"),
     "thresholds": ("rules",),
     "percentiles": ("rules",),
-    "loader": ("shards",),
 }
 WITHDRAWN = {  # verbs of earlier versions, and the next best way
     "engines": "`engine.kind: auto` takes processes from 128 MiB of work on (docs/engines.md)",
+    **dict.fromkeys(
+        ("shards simulate", "loader simulate"),
+        "`corpus plan` has shares and samples of a job, `loader.stats()` its waits for data",
+    ),
     "rules propose": "join losses with the decisions of `filtered` (docs/measuring.md), and count "
     "a threshold with `corpus rules whatif`",
     "language": "langdetect, to which it compared our labels, is the weaker detector: "

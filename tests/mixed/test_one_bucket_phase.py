@@ -1,4 +1,4 @@
-"""Batches of one bucket, end to end: built, mixed, read by ranks, traced and simulated."""
+"""Batches of one bucket, end to end: built, mixed, read by ranks and traced."""
 
 from __future__ import annotations
 
@@ -162,24 +162,3 @@ def test_trace_names_the_documents_of_a_sample(
         ids = [bytes(each).hex() for each in documents.doc_ids if each.any()]
         assert [document["doc_id"] for document in found["documents"]] == ids
         assert loader.sources[batches[number].sources[0]].startswith(found["source"])
-
-
-@pytest.mark.parametrize("world", [1, 3])
-def test_simulated_counts_are_those_of_the_loaders(
-    built: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, world: int
-) -> None:
-    monkeypatch.setenv("TOKENMILL_CONFIG", str(built.store.root.parent / "pipeline.yaml"))
-    job = ["--world", str(world), "--batch", str(BLOCK // world), "--format", "json"]
-    assert main(["shards", "simulate", *job]) == 0
-    found = json.loads(capsys.readouterr().out)
-
-    root = built.store.root
-    ranks = [CorpusLoader(root, "main", rank, world, BLOCK // world) for rank in range(world)]
-    batches = [list(loader) for loader in ranks]
-    sources = [s for of_rank in batches for batch in of_rank for s in batch.sources.tolist()]
-    assert found["steps"] == len(batches[0])
-    assert {name: each["share"] for name, each in found["sources"].items()} == {
-        name: sources.count(number) / len(sources) for number, name in enumerate(ranks[0].sources)
-    }
-    of_rank = {shard for b in batches[0] for shard in ranks[0].reader.look_up(b.positions).shards}
-    assert found["shards_of_rank"] == len(of_rank)

@@ -24,7 +24,6 @@ from corpus_loader.find_mixture import find_mixture
 from corpus_loader.loader import CorpusLoader
 from corpus_loader.reader import LoaderOptions
 from pipeline_defs.commands.look.summary import summarize
-from pipeline_defs.commands.main import main
 from pipeline_defs.commands.train.plan import plan_corpus
 from resources.settings.buckets import BucketConfig
 from resources.settings.phases import PhaseConfig
@@ -210,31 +209,6 @@ def test_plan_and_summary_show_the_classes(tmp_path: Path, build: Build) -> None
     assert {name: share.planned_tokens for name, share in before.items()} == planned
     summary = summarize(corpus).phases["main"]
     assert {name: summary[name].planned_tokens for name in planned} == planned
-
-
-def test_simulated_jobs_draw_the_classes_as_the_loaders_do(
-    tmp_path: Path,
-    build: Build,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    corpus = classed(tmp_path)
-    build_all(build, corpus)
-    monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
-    capsys.readouterr()
-    assert main(["shards", "simulate", "--world", "2", "--batch", "4", "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-
-    ranks = [CorpusLoader(corpus.store.root, "main", rank, 2, 4) for rank in range(2)]
-    drawn = [number for loader in ranks for batch in loader for number in batch.sources.tolist()]
-    assert {name: source["share"] for name, source in found["sources"].items()} == {
-        name: drawn.count(number) / len(drawn) for number, name in enumerate(ranks[0].sources)
-    }
-    mix = corpus.store.newest(MIXED, "main").parts[0].stats.numbers.mix
-    planned = {name: unit.samples for name, unit in mix.items() if unit.samples}
-    assert {name: source["planned_share"] for name, source in found["sources"].items()} == {
-        name: pytest.approx(samples / sum(planned.values())) for name, samples in planned.items()
-    }
 
 
 def test_percentiles_of_a_real_score_put_documents_in_classes(tmp_path: Path, build: Build) -> None:
