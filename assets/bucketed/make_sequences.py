@@ -81,21 +81,20 @@ def make_sequences(
     num_tokens = count_tokens(tables)
     if is_left_out is not None:
         num_tokens[is_left_out] = 0
-    names = document_names(tables)
     kept, is_whole = num_tokens, are_conversations(tables)
     if is_whole:
         kept = fit_conversations(tables, num_tokens, config)
     if groups is None:
         groups = Groups((), np.zeros(len(kept), np.uint8))
+    names = document_names(tables)
     segments, arranged, buckets = arrange_groups(kept, names, config, groups, is_whole)
     sequence, buckets = number_by_first_segment(arranged, buckets)
     used = sum_tokens(sequence, segments.lengths)
     stored = stored_tokens(used, buckets, config)
-    sequences = gather_sequences(tables, segments, sequence, stored, padding, new_array)
-    frame = sequences.insert_column(0, pl.Series("bucket", buckets, dtype=pl.UInt8))
-    window = Window(num_tokens, segments, sequence, used, buckets)
+    frame = gather_sequences(tables, segments, sequence, stored, padding, new_array)
+    frame.insert_column(0, pl.Series("bucket", buckets, dtype=pl.UInt8))
     layout = BucketLayout(config, groups.names)
-    numbers = count_window(window, layout)
+    numbers = count_window(Window(num_tokens, segments, sequence, used, buckets), layout)
     if is_whole and (long := count_long(num_tokens, kept)):
         numbers = msgspec.structs.replace(numbers, long_conversations=long)
     if VALIDATION in layout.groups:

@@ -81,6 +81,22 @@ def gather_sequences(
     values = new_array(int(offsets[-1]), np.dtype(np.uint32 if is_wide else np.uint16))
     values.fill(padding)
     copy_tokens(tables, segments, places, values)
+    return pl.DataFrame(
+        {
+            "num_tokens": np.diff(ends[first]).astype(np.uint32),
+            "tokens": list_series(values, offsets),
+            "spans": list_series(spans_of(tables, segments, order).to_arrow(), first),
+            "rows": list_series(segments.documents[order].astype(np.uint32), first),
+            "stored_tokens": stored.astype(np.uint32),
+            **masks,
+        }
+    )
+
+
+def spans_of(
+    tables: Sequence[pl.DataFrame], segments: Segments, order: NDArray[np.uint32]
+) -> pl.Series:
+    """Return segments in an order as structs of doc_id, start and length."""
     doc_ids = pl.concat([table["doc_id"] for table in tables])
     spans = pl.DataFrame(
         {
@@ -89,16 +105,7 @@ def gather_sequences(
             "length": segments.lengths[order].astype(np.uint32),
         }
     )
-    return pl.DataFrame(
-        {
-            "num_tokens": np.diff(ends[first]).astype(np.uint32),
-            "tokens": list_series(values, offsets),
-            "spans": list_series(spans.to_struct().to_arrow(), first),
-            "rows": list_series(segments.documents[order].astype(np.uint32), first),
-            "stored_tokens": stored.astype(np.uint32),
-            **masks,
-        }
-    )
+    return spans.to_struct()
 
 
 def copy_sequences(

@@ -245,10 +245,7 @@ def plan_phase(
     empty = [source for source, tokens in sizes.items() if tokens == 0]
     filled = {source: tokens for source, tokens in available.items() if sizes[source]}
     if isinstance(config, ValidationPhase):
-        if not filled:
-            return PhasePlan(config.name, (), warnings=(NOTHING_HELD,))
-        notes = tuple(f"no document of {source!r} is held out" for source in empty)
-        return PhasePlan(config.name, budgets_of(config, filled), notes=notes)
+        return plan_validation(config, filled, empty)
     is_named = config.weighting is None or config.sources is not None
     if (empty and (is_named or not filled)) or config.one_epoch_of in empty:
         return PhasePlan(config.name, (), faults=(empty_fault(config, empty),))
@@ -270,6 +267,16 @@ def plan_phase(
         )
         return replace(plan, faults=(fault,))
     return plan
+
+
+def plan_validation(
+    config: ValidationPhase, available: Mapping[str, int], empty: Sequence[str]
+) -> PhasePlan:
+    """Plan the phase of what is held out, of the sources that have any; the others are noted."""
+    if not available:
+        return PhasePlan(config.name, (), warnings=(NOTHING_HELD,))
+    notes = tuple(f"no document of {source!r} is held out" for source in empty)
+    return PhasePlan(config.name, budgets_of(config, available), notes=notes)
 
 
 def empty_fault(config: PhaseConfig, empty: Sequence[str]) -> str:

@@ -134,29 +134,20 @@ def add_index(
     origin: ShardsOrigin,
     removed: Mapping[str, int] = NONE_REMOVED,
 ) -> None:
-    """Write the index files and manifest.json of one format.
-
-    `removed` counts the removed rows of shards that have some, by name.
-    """
+    """Write the index files and manifest.json of a format; `removed`: removed rows by shard."""
     folder, prefix = folder_of(name, shards), kind_of(name, shards.split)
-    files, listed = list[ShardFile](), list[FolderFile]()
-    for record in records:
-        stored = numbers_of(record, RowCounts).stored_tokens
-        for file in files_of(record, name):
-            base = PurePath(file.path).name
-            files.append(ShardFile(base, file.bytes, file.rows, stored, file.sha256))
-            listed.append(
-                FolderFile(
-                    name=base,
-                    bytes=file.bytes,
-                    sha256=file.sha256,
-                    shard=record.name,
-                    rows=file.rows,
-                    tokens=record.stats.tokens,
-                    stored_tokens=stored,
-                    removed_rows=removed.get(record.name, msgspec.UNSET),
-                )
-            )
+    listed = [each for record in records for each in files_in_folder(record, name, removed)]
+    files = [
+        ShardFile(
+            PurePath(file.path).name,
+            file.bytes,
+            file.rows,
+            numbers_of(record, RowCounts).stored_tokens,
+            file.sha256,
+        )
+        for record in records
+        for file in files_of(record, name)
+    ]
     for file_name, content in shard_format(name).index(files, shards.schema).items():
         add_bytes(writer, f"{prefix}.{file_name}", folder, content)
         added = writer.pending[-1][1]
@@ -173,6 +164,23 @@ def add_index(
         split=shards.split or msgspec.UNSET,
     )
     add_bytes(writer, f"{prefix}.{MANIFEST_NAME}", folder, to_json(as_json_object(manifest)))
+
+
+def files_in_folder(
+    record: PartRecord, name: str, removed: Mapping[str, int]
+) -> Iterator[FolderFile]:
+    """Yield the files of a shard in one format."""
+    for file in files_of(record, name):
+        yield FolderFile(
+            name=PurePath(file.path).name,
+            bytes=file.bytes,
+            sha256=file.sha256,
+            shard=record.name,
+            rows=file.rows,
+            tokens=record.stats.tokens,
+            stored_tokens=numbers_of(record, RowCounts).stored_tokens,
+            removed_rows=removed.get(record.name, msgspec.UNSET),
+        )
 
 
 def add_bytes(writer: PartWriter, kind: str, folder: str, content: bytes) -> None:

@@ -172,6 +172,23 @@ def split_tools(messages: Sequence[Message]) -> tuple[Any, Sequence[Message]]:
         raise TemplateRefusal(f"filters left a list of `tools` that is no JSON: {error}") from error
 
 
+def tojson(
+    value: object,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Return a value as JSON, as the filter `tojson` of transformers does."""
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
+
+
 @cache
 def compiled(source: str) -> Any:
     """Compile a template; TemplateRefusal if it is none."""
@@ -195,21 +212,6 @@ def compiled(source: str) -> Any:
 
     def raise_exception(message: str) -> None:
         raise TemplateError(message)
-
-    def tojson(
-        value: object,
-        ensure_ascii: bool = False,
-        indent: int | None = None,
-        separators: tuple[str, str] | None = None,
-        sort_keys: bool = False,
-    ) -> str:
-        return json.dumps(
-            value,
-            ensure_ascii=ensure_ascii,
-            indent=indent,
-            separators=separators,
-            sort_keys=sort_keys,
-        )
 
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]

@@ -40,7 +40,7 @@ def commit(corpus: Any, stage: str, source: str, stats: Stats, **provenance: Any
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Make a corpus: prose is bucketed, notes deduped; two phases draw from both."""
+    """Make a corpus: prose is tokenized, notes deduped; two phases draw from both."""
     phases = [
         {"name": "main", "weights": {"prose": 0.75, "notes": 0.25}, "tokens": 8000},
         {"name": "late", "budgets": {"prose": 3000}, "buckets": ["0-16"]},
@@ -48,9 +48,8 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     config = write_corpus(tmp_path, phases=phases, buckets=EDGES)
     monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
     made = open_corpus(config)
-    tokens, sequences = {"0-16": 1000, "17-up": 2000}, {"0-16": 100, "17-up": 50}
-    extra = {"bucket_tokens": tokens, "bucket_sequences": sequences}
-    commit(made, "bucketed", "prose", Stats(150, 150, tokens=3000, numbers=extra))
+    stats = Stats(150, 150, tokens=3000, text_bytes=12_000)
+    commit(made, "tokenized", "prose", stats, **TOKENIZED)
     commit(made, "deduped", "notes", Stats(70, 70, bytes=4000))
     return made
 
@@ -60,19 +59,15 @@ def test_tokens_are_counted_in_the_last_stage_that_a_source_reached(corpus: Any)
 
     main_phase, late = found["phases"]["main"], found["phases"]["late"]
     assert main_phase["sources"] == {
-        "prose": source(0.75, 3000, 6000, "bucketed") | {"epochs": 2.0, "samples": 300},
+        "prose": source(0.75, 3000, 6000, "tokenized") | {"epochs": 2.0, "samples": 300},
         "notes": source(0.25, 1000, 2000, "deduped") | {"epochs": 2.0, "samples": 140},
     }
     assert main_phase["notes"] == ["notes is not tokenized: estimated at 4.00 bytes a token"]
-    assert (main_phase["verdict"], main_phase["tokens"]) == ("warning", 8000)
-    assert main_phase["warnings"] == [
-        "phase 'main' draws sequences of 2 lengths: a batch of 8 would be about 48% padding; set "
-        "`one_bucket_batches: true`, or give `buckets:` to a phase per length"
-    ]
-    assert late["sources"]["prose"]["available_tokens"] == 1000
+    assert (main_phase["verdict"], main_phase["tokens"]) == ("ok", 8000)
+    assert late["notes"] == ["prose has no buckets yet: counted whole."]
     assert found["sources"]["prose"] == {
         "available_tokens": 3000,
-        "counted_in": "bucketed",
+        "counted_in": "tokenized",
         "planned_tokens": 9000,
         "epochs": 3.0,
     }
@@ -106,14 +101,6 @@ def test_bytes_a_token_are_those_of_the_tokenized_sources(corpus: Any) -> None:
     [note] = plan_of(corpus, ["main"])["phases"]["main"]["notes"]
 
     assert note == "notes is not tokenized: estimated at 5.00 bytes a token"
-
-
-def test_what_is_tokenized_is_counted_whole(corpus: Any) -> None:
-    commit(corpus, "tokenized", "notes", Stats(9, 9, tokens=777, text_bytes=500), **TOKENIZED)
-
-    numbers = plan_of(corpus, ["main"])["phases"]["main"]["sources"]["notes"]
-
-    assert (numbers["available_tokens"], numbers["counted_in"]) == (777, "tokenized")
 
 
 def test_the_plan_is_a_table_and_a_picture(

@@ -10,7 +10,7 @@ beyond, all of them are built as far as that takes.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from itertools import chain
 from typing import Annotated
@@ -31,6 +31,18 @@ from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError, check_name
 
+Accepted = Annotated[
+    tuple[str, ...],
+    Parameter(
+        help="A source whose new state is taken, however many documents of its last good state it "
+        "lacks (`max_shrink`); may be repeated."
+    ),
+]
+Rehashed = Annotated[
+    bool,
+    Parameter(help="Read every input file, also where size and time say that it is unchanged."),
+]
+
 
 def build(
     *,
@@ -45,17 +57,8 @@ def build(
         bool, Parameter(help="Print what a run would compute, and why; run nothing.")
     ] = False,
     json: Annotated[bool, Parameter(help="With --dry-run: print JSON, for programs.")] = False,
-    rehash: Annotated[
-        bool,
-        Parameter(help="Read every input file, also where size and time say that it is unchanged."),
-    ] = False,
-    accept_shrink: Annotated[
-        tuple[str, ...],
-        Parameter(
-            help="A source whose new state is taken, however many documents of its last good "
-            "state it lacks (`max_shrink`); may be repeated."
-        ),
-    ] = (),
+    rehash: Rehashed = False,
+    accept_shrink: Accepted = (),
 ) -> int:
     """Build the corpus; the exit code is that of the first command that fails.
 
@@ -63,40 +66,40 @@ def build(
     """
     corpus = load_corpus()
     check_names(corpus, (*source, *accept_shrink), to)
-    used = used_stages(corpus.settings)
-    last = used[to or MIXED.name]
     if json and not dry_run:
         raise UsageError("--json prints what --dry-run finds: give both, or neither.")
     if dry_run:
         from pipeline_defs.commands.build.next_run import print_forecast
 
-        target = last if to or not source else SHARDED
-        return print_forecast(corpus, source, target.name, json=json)
+        last = to or (SHARDED if source else MIXED).name
+        return print_forecast(corpus, source, last, json=json)
     prepare_home()
     corpus.store.root.mkdir(parents=True, exist_ok=True)
-    built = {last.name, *ancestors(last)}
-    stages = [stage for name, stage in used.items() if name in built]
-    from pipeline_defs.commands.build.dagster_commands import (
-        commands_for,
-        failed_sources_only,
-        raw_commands,
-        run_dagster,
-    )
+    from pipeline_defs.commands.build.dagster_commands import commands_for, raw_commands
 
+    wanted, accepted = tuple(dict.fromkeys(source)), tuple(dict.fromkeys(accept_shrink))
+    first = chain(
+        raw_commands(corpus, accepted, ACCEPT_SHRINK) if accepted else (),
+        raw_commands(corpus, wanted, REHASH) if rehash else (),
+    )
+    return run_commands(corpus, to or MIXED.name, chain(first, commands_for(corpus, wanted, to)))
+
+
+def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]]) -> int:
+    """Run commands that build as far as a stage, with all that its stages need at hand."""
+    from pipeline_defs.commands.build.dagster_commands import failed_sources_only, run_dagster
+
+    used = used_stages(corpus.settings)
+    built = {last, *ancestors(used[last])}
+    stages = [stage for name, stage in used.items() if name in built]
     import_module("pipeline_defs.definitions")
     compile_kernels(stages)
+    codes = []
     # A fork: the store is read after it, since clients do not fork.
     with warm_server([stage.name for stage in stages], as_fork=True):
         if TOKENIZER.name in built:
             kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
-        codes = []
-        wanted = tuple(dict.fromkeys(source))
-        accepted = tuple(dict.fromkeys(accept_shrink))
-        first = chain(
-            raw_commands(corpus, accepted, ACCEPT_SHRINK) if accepted else (),
-            raw_commands(corpus, wanted, REHASH) if rehash else (),
-        )
-        for command in chain(first, commands_for(corpus, wanted, to)):
+        for command in commands:
             start = time.time()
             codes.append(run_dagster(command))
             if codes[-1] and not failed_sources_only(corpus.store.root, start):

@@ -5,10 +5,10 @@ corpus plan --phase general      one phase
 corpus plan --json               the same as JSON
 corpus plan --plot plan.svg      the same as a picture, with the realised mix of mixed phases
 
-Tokens are counted in the last stage that a source has reached: exactly from `tokenized` on, before
-that estimated from the bytes of `deduped`. If all sources of a phase are sharded, the verdict is
-that of `mixed`. The exit code is 1 if a phase would be refused. A phase whose sources have not
-reached `deduped` is "not built yet", which is no refusal.
+Tokens are counted in `sharded`, else in `tokenized`, else estimated from the bytes of `deduped`. If
+all sources of a phase are sharded, the verdict is that of `mixed`. The exit code is 1 if a phase
+would be refused. A phase whose sources have not reached `deduped` is "not built yet", which is no
+refusal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import msgspec
 from cyclopts import Parameter
 from msgspec import UNSET, UnsetType
 
-from assets.bucketed.bucketed_records import BUCKETED, LEAKAGE
+from assets.bucketed.bucketed_records import LEAKAGE
 from assets.bucketed.leakage import MOST_SHARE
 from assets.mixed.budgets import Budget, MixError
 from assets.mixed.mixed_records import MIXED
@@ -52,7 +52,6 @@ from resources.tasks import GLOBAL
 NUMBERS = ("weight", "available tokens", "planned tokens", "epochs", "cap", "samples")
 NOT_BUILT = "not built yet"
 WARNED_SHARE = 0.02  # of a source's documents left out
-WITH_BUCKETS = (BUCKETED.name, SHARDED.name)
 
 
 class SourceTotal(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,10 +212,9 @@ def plan_one(corpus: Corpus, name: str, ratio: float) -> tuple[PhasePlan, Planne
     if missing := [source for source in wanted if source not in available]:
         note = f"{', '.join(missing)}: nothing to count yet. Build as far as `deduped`"
     elif isinstance(config, ValidationPhase):
-        early = [source for source in wanted if available[source].stage not in WITH_BUCKETS]
+        early = [source for source in wanted if available[source].stage != SHARDED.name]
         if early:
-            named = ", ".join(early)
-            note = f"{named}: what is held out is counted in `bucketed`. Build as far"
+            note = f"{', '.join(early)}: what is held out is counted in `sharded`. Build as far"
     budgets = PhasePlan(name, ()) if note else plan_available(corpus, config, available)
     planned = described(budgets, available)
     if note:
@@ -238,12 +236,11 @@ def plan_available(
             manifests = [of_source.manifest for of_source in available.values()]
             start = start_of(corpus, config, MIXED.code_version)
             return plan_from_shards(corpus.store.root, config, manifests, start)
-        classes = {source: found.classes(config) for source, found in available.items()}
     except MixError as error:
         return PhasePlan(config.name, (), faults=(str(error),))
     tokens = {source: of_source.tokens for source, of_source in available.items()}
     rows = {source: of_source.rows for source, of_source in available.items()}
-    found = plan_phase(config, tokens, rows, {s: of for s, of in classes.items() if of})
+    found = plan_phase(config, tokens, rows)
     if config.continues is None:
         return found
     note = (

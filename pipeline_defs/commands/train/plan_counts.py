@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from assets.bucketed.bucketed_records import BUCKETED
 from assets.deduped.deduped_records import DEDUPED
-from assets.mixed.budgets import ClassTokens
-from assets.mixed.phase_class_files import classes_of, limits_of
-from assets.mixed.phase_source_files import is_drawn, phase_source
+from assets.mixed.phase_source_files import phase_source
 from assets.mixed.samples import SourceRows
 from assets.sharded.sharded_records import SHARDED
 from assets.tokenized.tokenized_records import TOKENIZED
@@ -18,24 +15,18 @@ from resources.settings.buckets import BucketConfig
 from resources.settings.phases import PhaseConfig
 from resources.store.records import Manifest
 
-COUNTED_IN = (SHARDED, BUCKETED, TOKENIZED, DEDUPED)  # the last stage first
+COUNTED_IN = (SHARDED, TOKENIZED, DEDUPED)  # the last stage first
 BYTES_PER_TOKEN = 4.0  # of English with 32,000 tokens 4.3, of code 3.2; where nothing is tokenized
 
 
 @dataclass(frozen=True)
 class Available:
-    """Tokens and samples of a source for a phase, by the `manifest` of its last stage.
-
-    `buckets`: (rows, tokens with padding) by bucket, and `bucket_tokens`: tokens without padding,
-    from `bucketed` on.
-    """
+    """Tokens and samples of a source for a phase, by the `manifest` of its last stage."""
 
     manifest: Manifest
     tokens: int
     samples: int
     note: str = ""
-    buckets: dict[str, tuple[int, int]] = field(default_factory=dict)
-    bucket_tokens: dict[str, int] = field(default_factory=dict)
 
     @property
     def stage(self) -> str:
@@ -45,17 +36,7 @@ class Available:
     @property
     def rows(self) -> SourceRows:
         """Rows of the source, each of the mean length."""
-        return SourceRows(round(self.tokens / max(1, self.samples)), self.buckets)
-
-    def classes(self, config: PhaseConfig) -> dict[str, ClassTokens]:
-        """Return the classes that a phase weighs; none before `bucketed`, where all is whole.
-
-        Raises MixError as `classes_of` does.
-        """
-        if config.upsample is None or self.stage != BUCKETED.name:
-            return {}
-        limits = limits_of(self.manifest.config)
-        return classes_of(config, self.manifest.partition, limits, self.bucket_tokens.items())
+        return SourceRows(round(self.tokens / max(1, self.samples)), {})
 
 
 def available_for(
@@ -78,18 +59,7 @@ def counted(
     stage, source, stats = manifest.stage, manifest.partition, manifest.stats
     if stage == SHARDED.name:
         shards = phase_source(manifest, config)
-        return Available(manifest, shards.tokens, shards.rows, buckets=shards.buckets)
-    if stage == BUCKETED.name:
-        rows, tokens, padding = (
-            stats.numbers.get(f"bucket_{of}", {}) for of in ("sequences", "tokens", "padding")
-        )
-        wanted = [name for name in rows if rows[name] and is_drawn(name, config)]
-        stored = {name: (rows[name], tokens[name] + padding.get(name, 0)) for name in wanted}
-        num_tokens, num_rows = (sum(of[name] for name in wanted) for of in (tokens, rows))
-        bucket_tokens = {name: tokens[name] for name in wanted}
-        return Available(
-            manifest, num_tokens, num_rows, buckets=stored, bucket_tokens=bucket_tokens
-        )
+        return Available(manifest, shards.tokens, shards.rows)
     note = "" if config.buckets is None else f"{source} has no buckets yet: counted whole. "
     if config.upsample is not None:
         note += f"{source} has no classes yet: its epochs are those of the whole. "
@@ -99,7 +69,7 @@ def counted(
         note += f"{source} is not tokenized: estimated at {ratio:.2f} bytes a token"
     length = buckets.sequence_length
     num_rows = stats.rows_kept if buckets.mode == "buckets" else -(-num_tokens // length)
-    return Available(manifest, num_tokens, num_rows, note)
+    return Available(manifest, num_tokens, num_rows, note.strip())
 
 
 def bytes_per_token(corpus: Corpus) -> float:
