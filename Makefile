@@ -75,7 +75,7 @@ lock: $(VENV)/installed-uv ## resolve the dependencies again
 	$(COMPILE) --universal --extra ray --extra postgres --extra streams --extra kafka --constraint requirements-cluster.lock pyproject.toml \
 		requirements-build.in -o requirements-deploy.lock
 	$(COMPILE) --universal --extra bench pyproject.toml requirements-build.in -o requirements-bench.lock
-	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers --extra hub-datasets \
+	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers \
 		pyproject.toml requirements-build.in -o requirements-peers.lock
 	$(COMPILE) $(TORCH) requirements-loaders.in -o requirements-loaders.lock
 

@@ -1,7 +1,7 @@
 """A stand-in for the Hugging Face hub on the loopback address, with the host of its large files.
 
 It has what the hub's HTTP API has for datasets: revisions, references, listings in pages, and files
-by ranges, of which Parquet and HDF5 are on another host behind a redirect, as files in LFS are.
+by ranges, of which Parquet is on another host behind a redirect, as files in LFS are.
 Faults happen when told to: 503s, connections that are cut, and a token that is needed.
 """
 
@@ -163,7 +163,7 @@ class Hub:
 
 def is_large(path: str) -> bool:
     """Return whether a file is in LFS."""
-    return path.endswith((".parquet", ".h5"))
+    return path.endswith(".parquet")
 
 
 def item(path: str, content: bytes) -> dict[str, object]:

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, pairwise
 from typing import Any
 
 from msgspec import UNSET
 
-from assets.raw.part_files import (
-    chunks_behind,
-    parts_so_far,
-    publish_draft,
-    write_draft,
-    write_drafts,
-)
+from assets.raw.part_files import publish_draft, write_drafts
 from assets.raw.places.downloads import remove_copies
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.hub_files import commits_of
@@ -192,34 +185,12 @@ def read_part(task: Task[RawInputs]) -> list[PartRecord]:
     damaged, or has changed since it was planned. Damaged files are read again, and all of their
     documents say so or are left out.
     """
-    files = task.payload.files
-    if files and format_of(files[0]).is_packaged:
-        return read_on(task)
     drafts = write_drafts(task, frozenset())
     if damaged := frozenset(name for draft in drafts for name in draft.damaged):
         for draft in drafts:
             draft.writer.discard()
         drafts = write_drafts(task, damaged)
     return [publish_draft(draft, draft is drafts[-1]) for draft in drafts]
-
-
-def read_on(task: Task[RawInputs]) -> list[PartRecord]:
-    """Read files with the package `datasets`, from where an interrupted run has ended.
-
-    Each part is published when it is known whether another one follows.
-    """
-    parts, cap = parts_so_far(task), task.payload.cap
-    for part in parts:
-        cap = cap.after(part.stats.bytes, part.stats.rows_kept)
-    chunks = chunks_behind(task.payload, parts)
-    for chunk, following in pairwise(chain(chunks, [None])):
-        assert chunk is not None, "None is the last"
-        draft = write_draft(task, len(parts), chunk.chunk, frozenset())
-        cap = cap.after(draft.stats.bytes, draft.stats.rows_kept)
-        if following is None or cap.is_spent():
-            return [*parts, publish_draft(draft, is_last=True)]
-        parts.append(publish_draft(draft, is_last=False, resume=chunk.behind))
-    return parts
 
 
 def settings_of_raw(settings: Settings) -> Any:

@@ -1,29 +1,25 @@
 """Read the inputs of a task of `raw`, and write their parts.
 
-Parts are published when all inputs of their task are read. Those of files that the package
-`datasets` reads are published as they are read, each with the state that the next begins at: a
-killed run goes on behind the last one, without a row lost or doubled.
+Parts are published when all inputs of their task are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import msgspec
 import polars as pl
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.open_input import with_content
 from assets.raw.places.streams.stream_ranges import read_range
 from assets.raw.raw_inputs import RawInputs, most_bytes
-from assets.raw.raw_records import RawNumbers, Resume
+from assets.raw.raw_records import RawNumbers
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import FIELD_FILTER, Chunk, DocumentBuilder
 from assets.raw.readers.read_chunks import byte_spans, read_chunks, read_into, whole
-from assets.raw.readers.read_packaged import records_of
 from assets.raw.state_counts import state_counts
 from assets.raw.stream_part_files import before_patches
 from assets.raw.taken_down_files import TAKEN_DOWN, wanted_at, without_taken_down
@@ -120,9 +116,9 @@ def faulty_files(chunk: Chunk, damaged: Collection[str]) -> dict[str, int]:
     }
 
 
-def publish_draft(draft: Draft, is_last: bool, resume: Resume | UnsetType = UNSET) -> PartRecord:
+def publish_draft(draft: Draft, is_last: bool) -> PartRecord:
     """Publish a part; the last one of its slice says so."""
-    numbers = msgspec.structs.replace(draft.stats.numbers, is_last=is_last, resume=resume)
+    numbers = msgspec.structs.replace(draft.stats.numbers, is_last=is_last)
     return draft.writer.publish(msgspec.structs.replace(draft.stats, numbers=numbers))
 
 
@@ -188,44 +184,3 @@ def read_group(inputs: RawInputs) -> Iterator[Chunk]:
             break
     if builder.has_files():
         yield builder.take()
-
-
-class ChunkBefore(NamedTuple):
-    """A chunk, and where what follows it begins."""
-
-    chunk: Chunk
-    behind: Resume
-
-
-def parts_so_far(task: Task[RawInputs]) -> list[PartRecord]:
-    """Return the parts that an interrupted run has published."""
-    parts: list[PartRecord] = []
-    while part := task.folder.find_part(stream_name(task.name, len(parts)), task.fingerprint):
-        parts.append(part)
-    return parts
-
-
-def chunks_behind(inputs: RawInputs, parts: Sequence[PartRecord]) -> Iterator[ChunkBefore]:
-    """Yield chunks of about `part_bytes` behind parts, each with where the next one begins.
-
-    A chunk ends behind a table of the package. A record that is repeated (by `id_field`) is kept
-    once per file and chunk: a run that begins at a chunk knows no ids from before.
-    """
-    numbers = msgspec.convert(parts[-1].stats.numbers, RawNumbers) if parts else RawNumbers()
-    start = numbers.resume or Resume(0)
-    builder = DocumentBuilder(inputs.part_bytes, patches=inputs.patches)
-    first, is_first = start.state, True
-    for index, file in enumerate(with_content(inputs.files[start.file :]), start.file):
-        builder.start_file(inputs.source, file.name, "record")
-        for records, state in records_of(file, inputs.source, first):
-            for record in records:
-                builder.add(record)
-            behind = Resume(index, state) if state else Resume(index + 1)
-            for chunk in builder.end_file():
-                yield ChunkBefore(chunk, behind)
-                is_first = False
-                builder.start_file(inputs.source, file.name, "record")
-        first = None
-    rest = builder.take()
-    if rest.rows_in or is_first:
-        yield ChunkBefore(rest, Resume(len(inputs.files)))

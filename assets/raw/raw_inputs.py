@@ -92,14 +92,8 @@ def text_bytes(file: InputFile) -> int:
 def group_files(files: Sequence[InputFile], part_bytes: int) -> list[tuple[InputFile, ...]]:
     """Group the small files among files that are sorted by name; each other one is alone.
 
-    The groups are sorted by their first files. Those of formats that a package reads have groups
-    of their own.
+    The groups are sorted by their first files.
     """
-    packaged = [file for file in files if format_of(file).is_packaged]
-    if packaged and len(packaged) < len(files):
-        ours = [file for file in files if not format_of(file).is_packaged]
-        groups = [*group_files(ours, part_bytes), *group_files(packaged, part_bytes)]
-        return sorted(groups, key=lambda group: group[0].name)
     small = [file for file in files if text_bytes(file) * SMALL_SHARE <= part_bytes]
     large = [file for file in files if text_bytes(file) * SMALL_SHARE > part_bytes]
     windows = content_windows(

@@ -61,25 +61,6 @@ class StreamState(msgspec.Struct, frozen=True):
         return self.ranges[-1].last if self.ranges else ""
 
 
-class DatasetState(msgspec.Struct, frozen=True):
-    """State of a dataset of one file, as the package has it: the rows that were read."""
-
-    shard_idx: int
-    shard_example_idx: int
-    type: str
-
-
-class Resume(msgspec.Struct, frozen=True, array_like=True):
-    """Where to go on among the files of a task that the package `datasets` reads.
-
-    file    place of the file in the task
-    state   state of the dataset that this file is; None: at its start
-    """
-
-    file: int
-    state: DatasetState | None = None
-
-
 class RawNumbers(msgspec.Struct, frozen=True):
     """Numbers of a part of raw documents.
 
@@ -87,7 +68,6 @@ class RawNumbers(msgspec.Struct, frozen=True):
     counts         what the documents are like, by what is counted (state_counts.py)
     faulty_files   files whose reading ended in an error, with the rows that are kept as `damaged`,
                    or left out for it
-    resume         where the next part of the task begins, if the package `datasets` reads it
     containers     what has become of the records of each WARC, tar or zip: documents, quarantine,
                    or the reason for which they were left out; totals of many parts have none
     unread_members       why a member of an archive is not read, by name, of the first of them
@@ -98,7 +78,6 @@ class RawNumbers(msgspec.Struct, frozen=True):
     is_last: bool | UnsetType = UNSET
     counts: dict[str, int] | UnsetType = UNSET
     faulty_files: dict[str, int] | UnsetType = UNSET
-    resume: Resume | UnsetType = UNSET
     containers: dict[str, dict[str, int]] | UnsetType = UNSET
     unread_members: dict[str, str] | UnsetType = UNSET
     num_unread_members: int | UnsetType = UNSET

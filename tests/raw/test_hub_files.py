@@ -12,7 +12,6 @@ from hub_server import Hub, hub_server
 from assets.raw.places import hub_files
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.open_input import open_input
-from assets.raw.readers.read_packaged import BUILDERS, Builder
 from resources.errors import InputError
 from resources.settings.sources import Source
 
@@ -208,20 +207,6 @@ def test_a_token_that_no_header_can_hold_is_not_shown(
     assert TOKEN not in str(error.value)
 
 
-def test_a_format_whose_package_is_not_installed_says_what_to_install(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(BUILDERS, "fasta", Builder((), "fasta", {}, ("not_installed",)))
-    hub.add("acme/web", {"a.fa.gz": TEXT, "b.wav": TEXT})
-    for where in ("hf://acme/web", "hf://acme/web/a.fa.gz"):
-        with pytest.raises(InputError) as caught:
-            found(tmp_path, where=where)
-        assert str(caught.value) == (
-            "source 'web': 'hf://acme/web/a.fa.gz' is read by the package `not_installed`, which "
-            "is not installed. Run: pip install 'tokenmill[hub-datasets]'"
-        )
-
-
 def test_files_with_a_reader_of_ours_are_read_alone(hub: Hub, tmp_path: Path) -> None:
     hub.add("acme/web", {"a.fa": TEXT, "b.xml": TEXT, "c.jsonl": TEXT})
     assert found(tmp_path) == ["c.jsonl"]
@@ -237,6 +222,7 @@ def test_a_dataset_in_formats_without_a_reader_says_what_to_do(hub: Hub, tmp_pat
         "web.py",
         "e.pdf.gz",
         "f.h5.gz",
+        "g.fa",
         "LICENSE",
     ]
     hub.add("acme/web", {**dict.fromkeys(files, TEXT), "README.md": b"# A dataset"})
@@ -247,6 +233,6 @@ def test_a_dataset_in_formats_without_a_reader_says_what_to_do(hub: Hub, tmp_pat
     assert ".pdf (2)" in message and "no ending (1)" in message
     assert all(f"{ending} (1)" in message for ending in (".lance", ".py", ".pdf.gz", ".h5.gz"))
     assert "Read are jsonl, " in message and " parquet, " in message
-    assert "with tokenmill[hub-datasets], fasta, " in message
+    assert ".fa (1)" in message, "the package `datasets` no longer reads for us"
     exported = "load_dataset('acme/web', split='train').to_parquet('train.parquet')"
     assert exported in message

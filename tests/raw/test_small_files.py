@@ -98,18 +98,6 @@ def test_small_files_are_grouped_and_large_ones_are_alone() -> None:
     ]
 
 
-def test_formats_that_a_package_reads_have_groups_of_their_own() -> None:
-    names = ["a.jsonl", "b.xml", "c.jsonl", "d.xml"]
-    formats: list[str] = ["jsonl", "xml", "jsonl", "xml"]
-    pairs = zip(names, formats, strict=True)
-    files = [InputFile("", name, of_it, None, 10, name) for name, of_it in pairs]
-
-    groups = group_files(files, PART_BYTES)
-
-    grouped = [[file.name for file in group] for group in groups]
-    assert grouped == [["a.jsonl", "c.jsonl"], ["b.xml", "d.xml"]]
-
-
 def test_a_compressed_file_counts_as_the_text_that_it_probably_holds() -> None:
     assert groups_of({"a": 30, "b": 30}, 400, "gz") == [["a"], ["b"]]
     assert groups_of({"a": 25, "b": 25}, 400, "gz") == [["a", "b"]]

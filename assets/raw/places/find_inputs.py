@@ -24,9 +24,8 @@ from assets.raw.places.file_digests import THREADS, FileDigest, FileStatus, dige
 from assets.raw.places.hub_files import HUB_URL, find_hub_files
 from assets.raw.places.local_files import Match, is_below, named_file, remote_match, search
 from assets.raw.places.object_files import find_objects
-from assets.raw.readers.formats import FORMATS, NAMES, split_compression, tell_format
+from assets.raw.readers.formats import FORMATS, split_compression, tell_format
 from assets.raw.readers.input_file import Compression, InputFile
-from assets.raw.readers.read_packaged import EXTRA, check_installed
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.url_secrets import shown
 from resources.errors import InputError
@@ -99,8 +98,6 @@ def find_inputs(
             found |= _by_name(places, pattern)
             matches = [each for each in found.values() if isinstance(each, Match)]
             readable = [kept for match in matches if (kept := _readable(match, source))]
-            if not readable and is_hub_url(pattern) and source.format == "auto":
-                readable = [kept for match in matches if (kept := _packaged(match))]
             inputs = _input_files(readable, read_digests or _read_all, source)
         except InputError as error:
             raise InputError(f"source {source.name!r}: {error}", source.identity_query) from error
@@ -159,12 +156,11 @@ def _unread_formats(url: str, names: Sequence[str]) -> str:
         f"{ending or 'no ending'} ({number:,})"
         for ending, number in endings.most_common(MOST_ENDINGS)
     )
-    packaged = ", ".join(each.name for each in FORMATS.values() if each.is_packaged)
     parts = HUB_URL.fullmatch(url)
     repository = parts["repository"] if parts else url
     return (
         f"{shown(url)} has no file in a format that is read, only {found}. Read are "
-        f"{', '.join(NAMES)}; and, with tokenmill[{EXTRA}], {packaged}. Export the dataset to "
+        f"{', '.join(FORMATS)}. Export the dataset to "
         f"Parquet once, with `datasets.load_dataset({repository!r}, split='train').to_parquet("
         "'train.parquet')`, and name that file in `where`."
     )
@@ -271,24 +267,14 @@ def _readable(match: Match, source: SourceConfig) -> _Readable | None:
     file_format = told if source.format == "auto" else source.format
     if match.matched_by == "folder" and (told != file_format or is_readme(match.name)):
         return None
-    if file_format is None and (match.matched_by != "named" or _packaged(match)):
+    if file_format is None and match.matched_by != "named":
         return None
     if file_format is None:
         raise InputError(
             f"the format of {match.name!r} cannot be told from its name. "
-            f"Set `format` to one of {', '.join(NAMES)}."
+            f"Set `format` to one of {', '.join(FORMATS)}."
         )
     return _Readable(match, file_format, compression) if _is_utf8(match.name) else None
-
-
-def _packaged(match: Match) -> _Readable | None:
-    """Return a file of the hub with the format in which the package `datasets` reads it."""
-    file_format, compression = tell_format(match.name, is_packaged=True)
-    is_read = is_hub_url(match.name) and _is_utf8(match.name)
-    if file_format is None or (file_format == "hdf5" and compression) or not is_read:
-        return None
-    check_installed(file_format, match.name)
-    return _Readable(match, file_format, compression)
 
 
 def _input_files(

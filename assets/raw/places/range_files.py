@@ -53,12 +53,23 @@ def begin(fetch: Fetch, start: int, stop: int) -> Window:
     return Window(start, stop, in_thread(partial(fetch, start, stop)))
 
 
-class PlacedFile(io.RawIOBase):
-    """The place of the next byte in a file of known size; subclasses read from there."""
+class RangeFile(io.RawIOBase):
+    """The bytes of a remote file; behind `stop` only what is asked for is fetched.
 
-    def __init__(self, num_bytes: int) -> None:
+    A read elsewhere than at a window's end fetches at least `least_bytes`.
+    """
+
+    def __init__(
+        self, fetch: Fetch, num_bytes: int, stop: int, least_bytes: int = FIRST_BYTES
+    ) -> None:
+        self._fetch = fetch
         self._num_bytes = num_bytes
-        self._at = 0
+        self._stop = min(stop, num_bytes)
+        self._least = least_bytes
+        self._size = least_bytes  # of the next window
+        self._at = 0  # the next byte
+        self._behind: Window | None = None  # decoders step back over what they did not use
+        self._windows: deque[Window] = deque()
 
     def readable(self) -> bool:
         """Return True."""
@@ -79,24 +90,6 @@ class PlacedFile(io.RawIOBase):
             raise ValueError(f"seek to byte {base + offset:,} of a file: give 0 or more")
         self._at = base + offset
         return self._at
-
-
-class RangeFile(PlacedFile):
-    """The bytes of a remote file; behind `stop` only what is asked for is fetched.
-
-    A read elsewhere than at a window's end fetches at least `least_bytes`.
-    """
-
-    def __init__(
-        self, fetch: Fetch, num_bytes: int, stop: int, least_bytes: int = FIRST_BYTES
-    ) -> None:
-        super().__init__(num_bytes)
-        self._fetch = fetch
-        self._stop = min(stop, num_bytes)
-        self._least = least_bytes
-        self._size = least_bytes  # of the next window
-        self._behind: Window | None = None  # decoders step back over what they did not use
-        self._windows: deque[Window] = deque()
 
     def read(self, size: int = -1) -> bytes:
         """Read so many bytes, or to the end: a raw file may return fewer, which Arrow refuses."""

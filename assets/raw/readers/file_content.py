@@ -39,7 +39,7 @@ ERROR_TITLE = re.compile(
     r"bad gateway|too many requests|just a moment|moved permanently",
     re.IGNORECASE,
 )
-PAGE_FORMATS = frozenset({"html", "md", "txt", "xml"})  # that a page in HTML may be an input of
+PAGE_FORMATS = frozenset({"html", "md", "txt"})  # that a page in HTML may be an input of
 TITLE_CHARS = 80
 SAVED_PAGE = (
     "this is {0}: get the file again from its own address, with the credentials that it needs"
@@ -79,7 +79,7 @@ def _saved_page(head: bytes, file_format: str | None) -> str:
     """Return that a page was saved as a file of records; as text, only a page about an error."""
     if error := file_format not in PAGE_FORMATS and STORE_ERROR.match(head):
         return f"{SAVED_PAGE.format('an error of an object store')} (it says {_shown(error[1])!r})"
-    if file_format in ("html", "xml") or not HTML_PAGE.match(head):
+    if file_format == "html" or not HTML_PAGE.match(head):
         return ""
     title = _shown(found[2]) if (found := TITLE.search(head)) else ""
     if file_format in PAGE_FORMATS and not ERROR_TITLE.search(title):

@@ -33,7 +33,6 @@ class Format:
     is_container  its files hold records of other kinds, which are counted by reason
     is_packed     it compresses inside
     has_pages     its texts are those of HTML pages, without any markup
-    is_packaged   the package `datasets` reads it: of files on the Hugging Face hub only
     """
 
     name: str
@@ -49,4 +48,3 @@ class Format:
     is_container: bool = False
     is_packed: bool = False
     has_pages: bool = False
-    is_packaged: bool = False

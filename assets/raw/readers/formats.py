@@ -20,8 +20,6 @@ from assets.raw.readers.input_record import InputRecord
 from assets.raw.readers.read_arrow import ARROW
 from assets.raw.readers.read_json import JSON
 from assets.raw.readers.read_lines import JSONL, TEXT, single_records
-from assets.raw.readers.read_packaged import FORMATS as PACKAGED
-from assets.raw.readers.read_packaged import package_version
 from assets.raw.readers.read_pages import HTML, MARKDOWN
 from assets.raw.readers.read_tables import CSV, PARQUET, TSV
 from assets.raw.readers.read_tar import TAR
@@ -32,8 +30,7 @@ from resources.settings.sources import SourceConfig
 
 OURS = (JSONL, JSON, CSV, TSV, PARQUET, ARROW, TEXT, MARKDOWN, HTML, WARC, WET, TAR)
 ZIP = zip_of({ending: each for each in OURS if each.is_member for ending in each.endings})
-FORMATS = {each.name: each for each in (*OURS, ZIP, *PACKAGED)}
-NAMES = [each.name for each in FORMATS.values() if not each.is_packaged]  # for `format`
+FORMATS = {each.name: each for each in (*OURS, ZIP)}
 COMPRESSIONS: dict[str, Compression] = {
     **{f".{name}": name for name in get_args(Compression)},
     ".zstd": "zst",
@@ -47,9 +44,7 @@ def format_of(file: InputFile) -> Format:
 
 def foreign_code(file: InputFile) -> list[str]:
     """Return what the code of other packages that reads a file adds to fingerprints."""
-    if file.format not in FORMATS:
-        return [with_identity("readers", file.format)]
-    return [f"datasets {package_version()}"] if FORMATS[file.format].is_packaged else []
+    return [] if file.format in FORMATS else [with_identity("readers", file.format)]
 
 
 def read_records(
@@ -82,17 +77,14 @@ def find_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> list
     return [*borders, end] if borders or found.slices == "row_groups" else []
 
 
-def tell_format(name: str, *, is_packaged: bool = False) -> tuple[str | None, Compression | None]:
-    """Return format and compression by a file name or URL: "a.jsonl.gz" -> ("jsonl", "gz").
-
-    With `is_packaged`, the format is one of those that the package `datasets` reads.
-    """
+def tell_format(name: str) -> tuple[str | None, Compression | None]:
+    """Return format and compression by a file name or URL: "a.jsonl.gz" -> ("jsonl", "gz")."""
     inner, compression = split_compression(name)
     suffix = _suffix(inner)
     if suffix == ".tgz" and not compression:
         suffix, compression = ".tar", "gz"
     found = ENDINGS.get(suffix)
-    return found.name if found and found.is_packaged == is_packaged else None, compression
+    return found.name if found else None, compression
 
 
 def split_compression(name: str) -> tuple[str, Compression | None]:

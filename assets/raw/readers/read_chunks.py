@@ -106,8 +106,7 @@ def as_sent(file: InputFile) -> InputFile:
     Object stores and web servers have files with `Content-Encoding: gzip` and a name that does not
     say so. The whole file is one slice then: later slices of plain files are empty.
     """
-    is_ours = "://" not in file.name or format_of(file).is_packaged
-    if is_ours or file.compression is not None or not file.bytes:
+    if "://" not in file.name or file.compression is not None or not file.bytes:
         return file
     packed = packed_as(file_head(file))
     return file if packed is None else file._replace(compression=packed)

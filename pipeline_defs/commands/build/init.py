@@ -40,9 +40,7 @@ MOST_SHOWN = 20  # names of fields
 MIN_SHARE = 0.8  # of the records, for a proposal
 TEXT_FIELDS = ("text", "content", "body", "raw_content", "article", "document", "markdown")
 ID_FIELDS = ("id", "_id", "uuid", "guid", "doc_id", "document_id")
-FORMAT_LIST = ", ".join(
-    ending for each in FORMATS.values() if not each.is_packaged for ending in each.endings
-)
+FORMAT_LIST = ", ".join(ending for each in FORMATS.values() for ending in each.endings)
 PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 WITHOUT_FIELDS = {"txt", "warc"}
 Fields = Mapping[str, object]
