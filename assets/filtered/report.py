@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from assets.filtered.rules.rules import Rule
 from assets.report.drift import length_bins
 from assets.report.histograms import STEPS, Summary, counted, histograms, is_share
-from assets.report.plots import as_markdown, bar_chart, histogram, pie_chart
+from assets.report.plots import as_markdown, bar_chart, histogram, share_bars
 from resources.profiles import Profile
 
 TOP_PAIRS = 15
@@ -127,7 +127,7 @@ def report_markdown(summary: Summary, rules: Sequence[Rule]) -> dict[str, str]:
             ]
         ),
         "languages": as_markdown(
-            pie_chart("detected language, documents", summary["languages"]), "languages"
+            share_bars("detected language, documents", summary["languages"]), "languages"
         ),
         "score_histograms": "\n\n".join(_histograms(summary, rules)),
     }

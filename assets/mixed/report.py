@@ -1,4 +1,4 @@
-"""Chart a phase: its mix as a pie, and the share of every source over the course of training.
+"""Chart a phase: its mix, and the share of every source over the course of training.
 
 The shares are computed from the order: whole blocks at even distances are sampled, in all at most
 262,144 samples, so that the cost does not grow with the phase.
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from assets.report.plots import SLICES, as_markdown, box, label, pie_chart, svg
+from assets.report.plots import SLICES, as_markdown, box, label, share_bars, svg
 
 POINTS = 100
 MOST_SAMPLES = 1 << 18
-MOST_SOURCES = len(SLICES) - 1  # more are drawn together as "others", as the pie does
+MOST_SOURCES = len(SLICES) - 1  # more are drawn together as "others"
 LEFT, TOP, WIDTH, HEIGHT = 44, 26, 500, 180  # pixels of the area
 LEGEND = 170
 Shares = npt.NDArray[np.float64]  # [points, sources]
@@ -103,10 +103,9 @@ def band(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], colour: st
 
 
 def phase_markdown(phase: str, drawn: Drawn) -> dict[str, str]:
-    """Return the charts of a phase as Markdown: `mix_pie` and `mix_over_position`."""
-    pie = pie_chart(f"tokens of phase {phase}", drawn.tokens)
+    """Return the charts of a phase as Markdown: `mix` and `mix_over_position`."""
     return {
-        "mix_pie": as_markdown(pie, "mix"),
+        "mix": as_markdown(share_bars(f"tokens of phase {phase}", drawn.tokens), "mix"),
         "mix_over_position": as_markdown(
             shares_chart(f"share of tokens over phase {phase}", drawn), "shares"
         ),

@@ -12,8 +12,8 @@ from html import escape
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"
 SLICES = (BLUE, "#E69F00", GREEN, "#CC79A7", "#56B4E9", ORANGE, "#F0E442", GREY)
-ROW, LABELS, BARS, NUMBERS, CELL = 18, 250, 300, 170, 52  # pixels
-NAME_CHARS = 34  # what fits into LABELS
+ROW, LABELS, BARS, NUMBERS = 18, 250, 300, 170  # pixels
+MOST_BARS = 7  # of shares
 SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
 FONT = 'font-family="sans-serif" font-size="12"'
 
@@ -80,71 +80,15 @@ def histogram(
     return svg(width, height, shapes)
 
 
-def heat_map(
-    title: str,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    shares: Mapping[tuple[str, str], float],
-) -> str:
-    """Draw a square per (row, column) with its share from 0 to 1; larger shares are darker.
-
-    A pair without a share is left white. Long names are cut.
-    """
-    longest = min(NAME_CHARS, max(map(len, columns), default=0))
-    top, width = 40 + 7 * longest, LABELS + CELL * len(columns) + 20
-    shapes = [label(4, 14, title)]
-    for x, column in enumerate(columns):
-        place = LABELS + x * CELL + CELL // 2 + 4
-        shapes.append(f'<g transform="translate({place} {top - 6}) rotate(-90)">')
-        shapes.append(label(0, 0, column[:NAME_CHARS]) + "</g>")
-    for y, row in enumerate(rows):
-        shapes.append(label(LABELS - 6, top + y * ROW + 13, row[:NAME_CHARS], "end"))
-        for x, column in enumerate(columns):
-            if share := shares.get((row, column)):
-                shapes += _cell(LABELS + x * CELL, top + y * ROW, share)
-    return svg(max(width, 420), top + ROW * len(rows) + 10, shapes)
-
-
-def _cell(x: float, y: float, share: float) -> tuple[str, str]:
-    """Draw a coloured square with its number; by the square root, small shares stay visible."""
-    depth = math.sqrt(min(1.0, share))
-    red, green, blue = (round(255 + (int(BLUE[i : i + 2], 16) - 255) * depth) for i in (1, 3, 5))
-    number = f"{share:.1%}" if share >= 0.001 else "<0.1%"
-    ink = "#ffffff" if depth > 0.6 else "#222222"
-    shape = box(x, y, (CELL - 1, ROW - 1), f"#{red:02x}{green:02x}{blue:02x}")
-    return shape, label(x + CELL / 2, y + 13, number, "middle", ink)
-
-
-def pie_chart(title: str, shares: Mapping[str, float]) -> str:
-    """Draw a pie of the seven largest shares and the sum of the others, with a legend."""
-    ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
-    slices = ranked[:7]
-    if len(ranked) > 7:
-        slices.append(("others", sum(value for _, value in ranked[7:])))
-    total = sum(value for _, value in slices) or 1
-    shapes, begin = [label(10, 14, title)], 0.0
-    for i, (name, value) in enumerate(slices):
-        share = value / total
-        shapes.append(_slice(begin, share, SLICES[i]))
-        shapes += [box(200, 26 + 18 * i, (12, 12), SLICES[i])]
-        shapes += [label(218, 37 + 18 * i, f"{name}  {share:.1%}  ({value:,.0f})")]
-        begin += share
-    return svg(420, 190, shapes)
-
-
-def _slice(begin: float, share: float, colour: str) -> str:
-    if share >= 1:
-        return f'<circle cx="95" cy="105" r="78" fill="{colour}"/>'
-    points = [_on_circle(begin), _on_circle(begin + share)]
-    (x1, y1), (x2, y2) = points
-    large = int(share > 0.5)
-    path = f"M95 105 L{x1:.2f} {y1:.2f} A78 78 0 {large} 1 {x2:.2f} {y2:.2f} Z"
-    return f'<path d="{path}" fill="{colour}"/>'
-
-
-def _on_circle(turn: float) -> tuple[float, float]:
-    angle = 2 * math.pi * turn - math.pi / 2
-    return 95 + 78 * math.cos(angle), 105 + 78 * math.sin(angle)
+def share_bars(title: str, amounts: Mapping[str, float]) -> str:
+    """Draw the MOST_BARS largest amounts, and the sum of the others, with their shares of all."""
+    ranked = sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
+    shown = ranked[:MOST_BARS]
+    if len(ranked) > MOST_BARS:
+        shown.append(("others", sum(value for _, value in ranked[MOST_BARS:])))
+    total = sum(amounts.values()) or 1
+    texts = [(name, (value,), f"{value / total:.1%} ({value:,.0f})") for name, value in shown]
+    return bar_chart(title, texts)
 
 
 def stacked(charts: Sequence[str]) -> str:

@@ -101,19 +101,6 @@ def unseen(documents: float, sampled: int) -> float:
     return float(math.ceil(documents * min(1.0, JEFFREYS_NONE / max(1, sampled))))
 
 
-def unseen_in_all(samples: Sequence[tuple[float, int]]) -> float:
-    """Return `unseen` of several sources together, by the documents and the sample of each.
-
-    A kind may be that of one source alone, so its sample is what tells: the amounts that Jeffreys'
-    prior leaves possible in each (gamma distributions of shape 1/2) are drawn and added.
-    """
-    rng = np.random.default_rng(0)
-    scales = np.array([documents / max(1, sampled) for documents, sampled in samples])
-    drawn = (rng.gamma(0.5, 1.0, (10 * DRAWS, len(scales))) * scales).sum(axis=1)
-    most = sum(documents for documents, _ in samples)
-    return float(math.ceil(min(np.quantile(drawn, (1 + LEVEL) / 2), most)))
-
-
 def student(freedom: int) -> float:
     """Return the 95 % quantile of Student's t, by Hill's expansion (1970), close from 3 on."""
     if freedom <= 2:

@@ -26,7 +26,6 @@ from assets.report.sample_intervals import (
     interval,
     totals_of,
     unseen,
-    unseen_in_all,
 )
 from assets.tokenized.encoders import make_encoders
 from assets.tokenized.tokenized_records import TOKENIZER
@@ -94,7 +93,8 @@ def estimate_corpus(corpus: Corpus, sources: Sequence[str], share: float, seed: 
     drawn = [
         (totals[name]["documents"][0], each.documents.height) for name, each in sampled.items()
     ]
-    total = amount_intervals(every, all_pairs(pairs, drawn), unseen_in_all(drawn))
+    missed = sum(unseen(*each) for each in drawn)  # a kind may be that of one source alone
+    total = amount_intervals(every, all_pairs(pairs, drawn), missed)
     left = less_copies(
         interval(*every["kept_bytes"]),
         total["removed as copies"],

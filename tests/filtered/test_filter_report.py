@@ -19,7 +19,7 @@ from assets.filtered.report import (
 )
 from assets.filtered.rules.rules import rules_for
 from assets.report.histograms import add_summaries, bin_of
-from assets.report.plots import bar_chart, histogram, pie_chart
+from assets.report.plots import bar_chart, histogram, share_bars
 from resources.settings.filtering.filters import FilterConfig
 
 CONFIG = FilterConfig.model_validate(
@@ -139,7 +139,7 @@ def test_a_threshold_beyond_the_shares_is_drawn_at_the_edge() -> None:
 
 def test_plots_escape_their_texts() -> None:
     evil = "<script>&"
-    plots = [bar_chart(evil, [(evil, (1.0,), evil)]), pie_chart(evil, {evil: 1.0})]
+    plots = [bar_chart(evil, [(evil, (1.0,), evil)]), share_bars(evil, {evil: 1.0})]
     plots.append(histogram(evil, [(evil, 1.0)], [(0.5, evil)]))
     for plot in plots:
         assert evil not in plot

@@ -14,7 +14,7 @@ from assets.mixed.report import (
     shares_chart,
     shares_over_position,
 )
-from assets.report.plots import SLICES, bar_chart, pie_chart, stacked
+from assets.report.plots import SLICES, bar_chart, share_bars, stacked
 
 
 def test_shares_follow_the_order() -> None:
@@ -56,7 +56,7 @@ def test_sources_beyond_the_palette_are_drawn_as_one() -> None:
 
 
 def test_charts_are_stacked_below_each_other() -> None:
-    parts = [pie_chart("one", {"a": 1}), bar_chart("two", [("b", (1.0,), "1")])]
+    parts = [share_bars("one", {"a": 1}), bar_chart("two", [("b", (1.0,), "1")])]
     heights = [int(re.findall(r'height="(\d+)"', part)[0]) for part in parts]
     whole = ElementTree.fromstring(stacked(parts))
     below = [child.get("y") for child in whole if child.tag.endswith("svg")]
@@ -67,7 +67,7 @@ def test_charts_are_stacked_below_each_other() -> None:
 def test_a_phase_is_two_pictures() -> None:
     drawn = Drawn({"a": 3, "b": 1}, np.array([[0.75, 0.25]]), is_estimated=False)
     shown = phase_markdown("main", drawn)
-    assert list(shown) == ["mix_pie", "mix_over_position"]
+    assert list(shown) == ["mix", "mix_over_position"]
     assert all(picture.startswith("![") for picture in shown.values())
 
 

@@ -16,7 +16,6 @@ from assets.report.sample_intervals import (
     student,
     totals_of,
     unseen,
-    unseen_in_all,
 )
 
 
@@ -37,16 +36,6 @@ def test_a_count_of_none_has_the_limit_of_what_may_be_missed() -> None:
 
     assert (found.value, found.low, found.high) == (0.0, 0.0, 192.0)
     assert unseen(10, 1) == 10
-
-
-def test_what_may_be_missed_in_several_sources_is_more_than_in_their_sample_together() -> None:
-    together = unseen_in_all([(1000.0, 100)] * 6)
-
-    assert unseen_in_all([(10_000.0, 100)]) == pytest.approx(unseen(10_000, 100), rel=0.03)
-    # Six gamma distributions of shape 1/2 are one of shape 3: its 95 % quantile is 6.296.
-    assert together == pytest.approx(62.96, rel=0.03)
-    assert unseen(6000, 600) < together < 6 * unseen(1000, 100)
-    assert unseen_in_all([(3.0, 1), (2.0, 1)]) == 5
 
 
 def test_limits_of_poisson_counts_are_those_of_tables() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from assets.report.histograms import Summary, counted
-from assets.report.plots import as_markdown, bar_chart, heat_map, histogram
+from assets.report.plots import as_markdown, bar_chart, histogram
 from resources.materialize.excerpts import DocumentText, as_excerpt
 
 ARROW = " > "  # between two names of sources, which hold no blank
@@ -21,7 +21,7 @@ STEPS = 40
 # 2, 3, 4, 6, 8, 12, ...: powers of two and the numbers halfway between, up to 2**40.
 SIZES = np.array([size << k for k in range(40) for size in (2, 3)])
 TOP_CLUSTERS = 10
-TOP_SOURCES = 20  # in the heat map: more cannot be read
+TOP_PAIRS = 20  # of sources
 HISTORY = 10  # runs: older ones say little about today's input
 
 
@@ -96,17 +96,15 @@ def _per_source(summary: Summary, rates: Mapping[str, float]) -> str:
 
 def _between_sources(summary: Summary) -> str:
     """Draw the removed documents of each source by the source of their survivors."""
-    counts = {(a, b): n for pair, n in summary["pairs"].items() for a, b in [pair.split(ARROW)]}
-    involved = {source: 0 for source in summary["documents"]}
-    for pair, count in counts.items():
-        for source in set(pair):
-            involved[source] += count
-    ranked = sorted(involved, key=lambda source: (-involved[source], source))
-    shown = sorted(ranked[:TOP_SOURCES])
-    shares = {pair: n / max(1, summary["documents"][pair[0]]) for pair, n in counts.items()}
-    more = f" ({len(shown)} of {len(ranked)} sources)" if len(ranked) > len(shown) else ""
-    title = f"share of the row's documents removed for one of the column's{more}"
-    return as_markdown(heat_map(title, shown, shown, shares), "removed between sources")
+    pairs = {pair: n for pair, n in summary["pairs"].items() if n}
+    ranked = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:TOP_PAIRS]
+    bars = []
+    for pair, count in ranked:
+        share = count / max(1, summary["documents"][pair.split(ARROW)[0]])
+        bars.append((pair, (float(count),), f"{count:,} documents, {share:.1%}"))
+    more = f" ({len(ranked)} of {len(pairs)} pairs)" if len(pairs) > len(ranked) else ""
+    title = f"documents of a source removed for one of another{more}"
+    return as_markdown(bar_chart(title, bars), "removed between sources")
 
 
 def _cluster_sizes(sizes: Mapping[str, int]) -> str:

@@ -30,7 +30,7 @@ from assets.mixed.mixture_files import read_mixture, realised
 from assets.mixed.phase_input_files import plan_from_shards, start_of
 from assets.mixed.plan import PhasePlan, Proposals, plan_phase
 from assets.mixed.report import Drawn, shares_chart
-from assets.report.plots import bar_chart, pie_chart, stacked
+from assets.report.plots import bar_chart, share_bars, stacked
 from assets.sharded.sharded_records import SHARDED
 from pipeline_defs.commands.terminal import (
     Cell,
@@ -348,7 +348,7 @@ def to_svg(report: PlanReport, mixed: Mapping[str, Drawn]) -> str:
             for unit, of_unit in (share.units or {source: share}).items()
         }
         tokens = {unit: share.planned_tokens for unit, share in drawn.items()}
-        charts.append(pie_chart(f"{name}: {phase.tokens:,} tokens, {phase.verdict}", tokens))
+        charts.append(share_bars(f"{name}: {phase.tokens:,} tokens, {phase.verdict}", tokens))
         charts.append(bar_chart(f"{name}: epochs of each source", epoch_bars(drawn)))
         if name in mixed:
             charts.append(shares_chart(f"{name}: tokens as they are drawn", mixed[name]))
