@@ -85,10 +85,6 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
                     "states.ledgers:ledger_of_build",
                     "Print the ingest order as JSON, for another `dedup.ledger`.",
                 ),
-                "check": (
-                    "look.duplicates_check:check_sample",
-                    "Compare the removals of a sample with datasketch's.",
-                ),
             },
         ),
     },
@@ -156,6 +152,8 @@ WITHDRAWN = {  # verbs of earlier versions, and the next best way
     ),
     "rules propose": "join losses with the decisions of `filtered` (docs/measuring.md), and count "
     "a threshold with `corpus rules whatif`",
+    "duplicates check": "docs/dedup.md, section 4, measures what is found and missed next to "
+    "datasketch, and `benchmarks/dedup_quality.py` repeats it",
     "language": "langdetect, to which it compared our labels, is the weaker detector: "
     "docs/quality.md, section 4, measures both on labelled texts",
 }

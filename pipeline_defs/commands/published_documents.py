@@ -41,12 +41,6 @@ class FoundDecision(msgspec.Struct, frozen=True):
     decision: Decision
 
 
-def filtered_manifests(corpus: Corpus) -> list[Manifest]:
-    """Return the newest manifest of `filtered` of every source that has one."""
-    folders = [corpus.store.partition("filtered", n) for n in corpus.settings.source_names()]
-    return [manifest for folder in folders if (manifest := folder.newest_manifest())]
-
-
 def raw_manifest(corpus: Corpus, manifest: Manifest) -> Manifest:
     """Return the manifest of `raw` that decisions were made from; StoreError if it is gone."""
     raw = KeptManifests(corpus.store, manifest.partition).raw_of("filtered", manifest)
@@ -61,6 +55,15 @@ def raw_manifest(corpus: Corpus, manifest: Manifest) -> Manifest:
 def path_of(corpus: Corpus, manifest: Manifest, part: PartRecord, kind: str) -> Path:
     """Return the path of a part's file of a kind; DamagedFileError if it is not as published."""
     return corpus.store.part_file(manifest, part, kind).checked()
+
+
+def newest_part(
+    corpus: Corpus, stage: str, source: str, name: str
+) -> tuple[Manifest, PartRecord] | None:
+    """Return the newest part of a stage and name, None if there is none."""
+    manifest = corpus.store.newest_or_none(stage, source)
+    parts = [part for part in manifest.parts if part.name == name] if manifest else []
+    return (manifest, parts[0]) if manifest and parts else None
 
 
 def check_prefix(prefix: str) -> None:
@@ -82,10 +85,11 @@ def find_decision(corpus: Corpus, prefix: str) -> FoundDecision:
     """Find the one document of `filtered` whose id has this prefix; else UsageError."""
     check_prefix(prefix)
     matches: list[FoundDecision] = []
-    for manifest in filtered_manifests(corpus):
-        parts = {str(path_of(corpus, manifest, part, "decisions")): part for part in manifest.parts}
-        if not parts:
+    for source in corpus.settings.source_names():
+        manifest = corpus.store.newest_or_none("filtered", source)
+        if manifest is None or not manifest.parts:
             continue
+        parts = {str(path_of(corpus, manifest, part, "decisions")): part for part in manifest.parts}
         table = pl.scan_parquet(list(parts), include_file_paths="path")
         other = pl.lit(None, pl.String).alias("other")
         if "other_language" in table.collect_schema():

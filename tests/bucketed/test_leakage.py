@@ -26,8 +26,8 @@ from assets.bucketed.leakage_asset import STAGE as LEAKAGE
 from assets.deduped.asset import STAGE as DEDUPED
 from assets.deduped.document_files import kept_documents, read_kept
 from assets.stages import used_stages
-from pipeline_defs.commands.look.trace import print_document
-from pipeline_defs.commands.look.trace_document import DocumentTrace, trace_document
+from pipeline_defs.commands.look.trace import stage_lines
+from pipeline_defs.commands.look.trace_document import trace_document
 from pipeline_defs.commands.train.plan import plan_corpus, show
 from resources.run_reports import read_report
 from resources.store.mapped_files import map_arrow
@@ -177,11 +177,6 @@ def ngrams_of(text: str) -> set[tuple[str, ...]]:
     return {tuple(split[start : start + 13]) for start in range(len(split) - 12)}
 
 
-def printed(traced: DocumentTrace, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    print_document(traced)
-    return capsys.readouterr().out.splitlines()
-
-
 def test_quoting_documents_are_not_drawn_night_after_night(
     tmp_path: Path, build: Build, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -208,7 +203,7 @@ def test_quoting_documents_are_not_drawn_night_after_night(
     assert read_report(corpus.store.root, "leakage", "all").parts_computed == 0
     traced = trace_document(corpus, min(gone))
     assert traced.sharded == []
-    [line] = [line for line in printed(traced, capsys) if "13-grams" in line]
+    line = dict(stage_lines(traced))["leakage"]
     assert re.search(r"of its 13-grams are in the held-out \w+: in no sequence for it", line)
     report = plan_corpus(corpus, ["main"])
     show(report)

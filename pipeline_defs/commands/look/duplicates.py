@@ -15,9 +15,9 @@ from pipeline_defs.commands.look.word_diff import diff_texts, fold
 from pipeline_defs.commands.marked_texts import Segment, ShownDocument, show_documents
 from pipeline_defs.commands.published_documents import (
     check_prefix,
-    filtered_manifests,
     find_decision,
     likeness,
+    newest_part,
     path_of,
     several,
 )
@@ -32,17 +32,8 @@ from resources.tasks import GLOBAL
 MOST = 20
 CHANGED_CHARS = 2000  # shown of a stretch that only one text has
 EXCERPT_CHARS = 500  # of a text that several documents have
-UNITS = {
-    "words": "",
-    "lines": "The texts are too long for a comparison by words: whole lines are compared.\n",
-    "text": "The texts have too many lines for a comparison.\n",
-}
 GONE = "{} text is not among the newest filtered documents: materialize `duplicates` again."
-
-
 Place = tuple[str, str]  # source and part
-
-
 MOST_SHOWN = Annotated[Positive, Parameter(name="--most", help="Show at most so many.")]
 
 
@@ -52,10 +43,10 @@ class Copy:
 
     doc_id: str
     source: str
-    origin: dict[str, Any] | None
-    url: str | None
     similarity: float | None
     method: str | None
+    origin: dict[str, Any] | None
+    url: str | None
     text: str | None
 
     def lines(self) -> dict[str, str]:
@@ -121,9 +112,7 @@ def segments_of(copies: Sequence[Copy], copy: Copy, context: int) -> Iterator[Se
     elif survivor.text == copy.text:
         yield "note", "The same text."
     else:
-        diff = diff_texts(survivor.text, copy.text)
-        yield "note", UNITS[diff.unit]
-        yield from fold(diff.segments, context, CHANGED_CHARS)
+        yield from fold(diff_texts(survivor.text, copy.text), context, CHANGED_CHARS)
 
 
 def list_clusters(
@@ -207,25 +196,14 @@ def cluster_members(places: Mapping[Path, Place], cluster_id: str, most: int) ->
 
 def read_copies(corpus: Corpus, members: pl.DataFrame) -> Iterator[Copy]:
     """Read the members' documents from `filtered`, in order."""
-    manifests = {manifest.partition: manifest for manifest in filtered_manifests(corpus)}
     documents: dict[str, dict[str, Any]] = {}
     for (source, name), rows in members.group_by("source", "part", maintain_order=True):
-        manifest = manifests.get(str(source))
-        parts = [part for part in manifest.parts if part.name == name] if manifest else []
-        for part in parts:
-            assert manifest is not None
-            table = pl.scan_parquet(path_of(corpus, manifest, part, "documents"))
+        if place := newest_part(corpus, "filtered", str(source), str(name)):
+            table = pl.scan_parquet(path_of(corpus, *place, "documents"))
             wanted = table.filter(pl.col("doc_id").is_in(rows["doc_id"].implode()))
             texts = wanted.select("doc_id", "text", "origin", "url").collect(engine="streaming")
             documents |= {row["doc_id"]: row for row in texts.iter_rows(named=True)}
     for member in members.iter_rows(named=True):
         document = documents.get(member["doc_id"], {})
-        yield Copy(
-            doc_id=member["doc_id"],
-            source=member["source"],
-            origin=document.get("origin"),
-            url=document.get("url"),
-            similarity=member["similarity"],
-            method=member["method"],
-            text=document.get("text"),
-        )
+        own = [member[name] for name in ("doc_id", "source", "similarity", "method")]
+        yield Copy(*own, *(document.get(name) for name in ("origin", "url", "text")))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
@@ -20,13 +20,8 @@ from cyclopts import Parameter
 
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from assets.text.table_rows import count_bytes
-from pipeline_defs.commands.look.trace_document import (
-    cluster_of,
-    deduped_of,
-    part_of,
-    rows_of,
-    rows_with,
-)
+from pipeline_defs.commands.look.trace_document import cluster_of, deduped_of, rows_of, rows_with
+from pipeline_defs.commands.published_documents import newest_part, path_of
 from pipeline_defs.commands.terminal import Json, Positive, one_line, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -85,20 +80,24 @@ def find(
     """Print the documents that contain a string; return 1 if none does."""
     if not text:
         raise UsageError("give a string of at least one character")
-    searched = search(load_corpus(), pattern_of(text, ignore_case), limit, stage)
+    place = pl.col("text").str.find(text, literal=True)  # in bytes; null if it is not there
+    if ignore_case:
+        place = pl.col("text").str.find(f"(?i){pl.escape_regex(text)}")
+    searched = search(load_corpus(), place, limit, stage)
     if json:
         print_json(searched)
     else:
-        show(searched)
+        for hit in searched.hits:
+            say(f"{hit.doc_id} {hit.source}/{hit.file} row {hit.row:,}: {hit.fate}")
+            if hit.shards:
+                say(f"  shard:row {', '.join(hit.shards)}")
+            say(f"  {hit.around}")
+        say(
+            f"{len(searched.hits):,} documents found in {searched.documents:,}, "
+            f"{searched.text_bytes / 1e6:,.1f} MB in {searched.seconds:.2f} s"
+            f"{'; there may be more: --limit' if searched.is_cut else ''}"
+        )
     return 0 if searched.hits else 1
-
-
-def pattern_of(text: str, ignore_case: bool) -> pl.Expr:
-    """Return the place of a string in a text, in bytes; null if it is not there."""
-    column = pl.col("text")
-    if ignore_case:
-        return column.str.find(f"(?i){pl.escape_regex(text)}")
-    return column.str.find(text, literal=True)
 
 
 def search(corpus: Corpus, place: pl.Expr, limit: int, stage: TextStage) -> Searched:
@@ -118,19 +117,8 @@ def search(corpus: Corpus, place: pl.Expr, limit: int, stage: TextStage) -> Sear
         left = limit - len(hits)
         for row in found.head(left).iter_rows(named=True):
             fate, shards = fate_of(corpus, part.source, part.record, row["doc_id"])
-            origin = row["origin"]
-            hits.append(
-                Hit(
-                    row["doc_id"],
-                    part.source,
-                    origin["file"],
-                    origin["row"],
-                    row["url"],
-                    fate,
-                    shards,
-                    row["around"],
-                )
-            )
+            place_in = row["origin"]["file"], row["origin"]["row"], row["url"]
+            hits.append(Hit(row["doc_id"], part.source, *place_in, fate, shards, row["around"]))
         if found.height > left or len(hits) == limit:
             break
     seconds = time.monotonic() - began
@@ -141,22 +129,12 @@ Found = tuple[pl.DataFrame, int, int]
 
 
 def in_order(parts: Sequence[TextPart], place: pl.Expr) -> Iterator[tuple[TextPart, Found]]:
-    """Search parts on all cores, at most two per core ahead; yield the results in order."""
+    """Search parts on all cores, four a core at a time; yield the results in order."""
     cores = os.cpu_count() or 1
     with ThreadPoolExecutor(cores) as pool:
-        begun: deque[tuple[TextPart, Future[Found]]] = deque()
-        try:
-            for part in parts:
-                if len(begun) == 2 * cores:
-                    first, future = begun.popleft()
-                    yield first, future.result()
-                begun.append((part, pool.submit(search_part, place, part)))
-            while begun:
-                first, future = begun.popleft()
-                yield first, future.result()
-        finally:
-            for _, future in begun:
-                future.cancel()
+        for first in range(0, len(parts), 4 * cores):
+            some = parts[first : first + 4 * cores]
+            yield from zip(some, pool.map(partial(search_part, place), some), strict=True)
 
 
 def search_part(place: pl.Expr, part: TextPart) -> Found:
@@ -180,12 +158,9 @@ def excerpt(text: str, place: int) -> str:
 
 def fate_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> tuple[str, list[str]]:
     """Return what became of a document, and the rows of shards that hold it."""
-    filtered = part_of(corpus, "filtered", source, part.name)
     decision: list[dict[str, list[str]]] = []
-    if filtered is not None:
-        manifest, record = filtered
-        file = corpus.store.part_file(manifest, record, "decisions")
-        decision = rows_with(file.checked(), doc_id, ["reasons"])
+    if filtered := newest_part(corpus, "filtered", source, part.name):
+        decision = rows_with(path_of(corpus, *filtered, "decisions"), doc_id, ["reasons"])
     if not decision:
         return "not filtered yet", []
     if reasons := decision[0]["reasons"]:
@@ -202,17 +177,3 @@ def fate_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> tuple
     found = rows_of(corpus, source, doc_id)
     fate = f"kept, held out for {found.split}" if found.split else "kept"
     return fate, [f"{each.shard}:{each.row}" for each in found.rows]
-
-
-def show(searched: Searched) -> None:
-    """Print the documents, then what was searched."""
-    for hit in searched.hits:
-        say(f"{hit.doc_id} {hit.source}/{hit.file} row {hit.row:,}: {hit.fate}")
-        if hit.shards:
-            say(f"  shard:row {', '.join(hit.shards)}")
-        say(f"  {hit.around}")
-    say(
-        f"{len(searched.hits):,} documents found in {searched.documents:,}, "
-        f"{searched.text_bytes / 1e6:,.1f} MB in {searched.seconds:.2f} s"
-        f"{'; there may be more: --limit' if searched.is_cut else ''}"
-    )

@@ -9,7 +9,7 @@ corpus trace DOC                                  the result of every stage for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 from cyclopts import Parameter
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, structs
 from rich.console import Console
 from rich.text import Text
 
@@ -26,23 +26,16 @@ from assets.sharded.shard_files import files_of
 from corpus_loader.find_mixture import find_mixture, with_samples
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.reader import LoaderOptions, Reader
-from pipeline_defs.commands.look.trace_document import (
-    DocumentTrace,
-    Hit,
-    Membership,
-    ShardRow,
-    trace_document,
-)
+from pipeline_defs.commands.look.trace_document import DocumentTrace, trace_document
 from pipeline_defs.commands.look.trace_rows import (
     Origin,
     Row,
     RowDocument,
     SampleRow,
-    TokenPlace,
     describe_row,
     is_removed,
 )
-from pipeline_defs.commands.published_documents import Decision, likeness
+from pipeline_defs.commands.published_documents import likeness
 from pipeline_defs.commands.terminal import (
     Json,
     Natural,
@@ -58,7 +51,6 @@ from resources.store.loader_files import StoreFiles
 from resources.store.store import StoreError
 
 DocumentId = Annotated[str | None, Parameter(help="A doc_id, or its beginning.")]
-Trace = Row | DocumentTrace
 NOT_THERE = "not there: see `corpus summary` for what is materialized"
 Line = tuple[str, str | None]  # name and text; None: not known
 
@@ -83,29 +75,33 @@ class Place:
 
 def trace(document: DocumentId = None, /, *, place: Place | None = None, json: Json = False) -> int:
     """Trace a sample, a row or a document, and print the result."""
-    form = form_of(document, place or Place())
+    place = place or Place()
+    trace_place = form_of(document, place)
     corpus = load_corpus()
     try:
-        result = form(corpus)
+        found = trace_place(corpus, place) if trace_place else None
     except CorpusError as error:
         raise StoreError(str(error)) from error
+    result = found or trace_document(corpus, str(document).lower())
     if json:
         print_json(masked_values(msgspec.to_builtins(result)))
     elif isinstance(result, DocumentTrace):
-        print_document(result)
+        console = Console(soft_wrap=True, highlight=False)
+        console.print(Text(f"{result.doc_id} ({result.source})", "bold"))
+        print_lines(console, stage_lines(result))
     else:
         print_row(result)
     return 0
 
 
-def form_of(document: str | None, place: Place) -> Callable[[Corpus], Trace]:
-    """Choose the form of the trace by the given options; UsageError names the four forms."""
-    forms: dict[tuple[str, ...], tuple[Callable[[Corpus], Trace], set[str]]] = {
-        ("document",): (lambda corpus: trace_document(corpus, str(document).lower()), set()),
-        ("phase", "sample"): (lambda c: trace_sample(c, place), {"seed", "data", "token"}),
-        ("source", "shard", "row"): (lambda corpus: trace_row(corpus, place), {"token"}),
-        ("shard", "row"): (lambda corpus: trace_row(corpus, place), {"token"}),
-        ("shard", "offset"): (lambda corpus: trace_offset(corpus, place), {"source"}),
+def form_of(document: str | None, place: Place) -> Callable[[Corpus, Place], Row] | None:
+    """Choose by the given options how a place is traced, None for a document; else UsageError."""
+    forms: dict[tuple[str, ...], tuple[Callable[[Corpus, Place], Row] | None, set[str]]] = {
+        ("document",): (None, set()),
+        ("phase", "sample"): (trace_sample, {"seed", "data", "token"}),
+        ("source", "shard", "row"): (trace_shard, {"token"}),
+        ("shard", "row"): (trace_shard, {"token"}),
+        ("shard", "offset"): (trace_shard, {"source"}),
     }
     options = {"document": document, **asdict(place)}
     given = {name for name, value in options.items() if value is not None}
@@ -145,16 +141,12 @@ def trace_sample(corpus: Corpus, place: Place) -> Row:
     )
 
 
-def trace_row(corpus: Corpus, place: Place) -> Row:
-    """Describe the documents of a row of a shard."""
-    assert place.row is not None, "form_of checks that it is"
-    return row_at(corpus, open_shard(shard_stem(corpus, place)), place.row, place.token)
-
-
-def trace_offset(corpus: Corpus, place: Place) -> Row:
-    """Describe the documents of the row that has a token of a flat file."""
-    assert place.offset is not None, "form_of checks that it is"
-    shard: FlatShard = open_shard(shard_stem(corpus, place))
+def trace_shard(corpus: Corpus, place: Place) -> Row:
+    """Describe the documents of a row of a shard, or of the row with a token of its flat file."""
+    shard = open_shard(shard_stem(corpus, place))
+    if place.offset is None:
+        assert place.row is not None, "form_of checks that one of them is given"
+        return row_at(corpus, shard, place.row, place.token)
     row = shard.row_at(place.offset)
     return row_at(corpus, shard, row, place.offset - shard.first_token(row))
 
@@ -193,7 +185,7 @@ def print_row(row: Row) -> None:
     """Print a row of a shard: its place, then its documents in their order."""
     console = Console(soft_wrap=True, highlight=False)
     print_lines(console, row_lines(row))
-    pointed = None if isinstance(row.token, UnsetType) else row.token.document
+    pointed = None if row.token is UNSET else row.token.document
     for number, document in enumerate(row.documents):
         console.rule()
         mark = " <- the token" if number == pointed else ""
@@ -216,24 +208,19 @@ def row_lines(row: Row) -> Iterator[Line]:
     yield "shard", f"{row.shard}, row {row.row:,}{removed}"
     padding = row.stored_tokens - row.num_tokens
     yield "tokens", f"{row.num_tokens:,} and {padding:,} of padding"
-    if not isinstance(row.token, UnsetType):
-        yield "token", token_text(row.token)
-
-
-def token_text(token: TokenPlace) -> str:
-    """Describe a token of a row."""
-    place = f"{token.position:,} (id {token.id})"
-    if token.document is None:
-        return f"{place}: padding"
-    at_byte = f", from byte {token.byte:,} of its text on" if isinstance(token.byte, int) else ""
-    return f"{place}: number {token.index:,} of its document{at_byte}"
+    if (token := row.token) is not UNSET:
+        inside = "padding"
+        if token.document is not None:
+            start = f", from byte {token.byte:,} of its text on" if token.byte is not None else ""
+            inside = f"number {token.index:,} of its document{start}"
+        yield "token", f"{token.position:,} (id {token.id}): {inside}"
 
 
 def document_lines(document: RowDocument) -> Iterator[Line]:
     """Yield lines about a document in a row."""
     first, length, start = document.position, document.tokens, document.start
     yield "tokens", f"{first:,} to {first + length - 1:,}: its {start:,} to {start + length - 1:,}"
-    if isinstance(document.source, UnsetType):
+    if document.source is UNSET:
         yield "origin", "not among the tokenized documents that are still there"
     else:
         yield from origin_lines(document)
@@ -249,36 +236,37 @@ def origin_lines(document: RowDocument | Origin) -> Iterator[Line]:
         yield name, getattr(document, name) or None
 
 
-def print_document(trace: DocumentTrace) -> None:
-    """Print the result of each stage for a document, one line or more for each."""
-    console = Console(soft_wrap=True, highlight=False)
-    console.print(Text(f"{trace.doc_id} ({trace.source})", "bold"))
-    raw = [("raw", NOT_THERE)] if trace.raw is None else origin_lines(trace.raw)
-    print_lines(console, raw)
-    tokens, split = trace.tokenized, trace.split
-    held_out = "" if isinstance(split, UnsetType) else f"held out for {split}: "
-    lines = {
-        "filtered": filtered_text(trace.filtered),
-        "duplicates": cluster_text(trace.duplicates, trace.kept_split),
-        "deduped": deduped_text(trace),
-        "tokenized": "has none of it" if tokens is None else f"{tokens.tokens:,} tokens",
-        "sharded": held_out + rows_text(trace.sharded, trace.removed_rows),
-        "leakage": leakage_text(trace),
-        "bucketed": left_out_text(trace),
-    }
-    print_lines(console, lines.items())
+def stage_lines(trace: DocumentTrace) -> Iterator[Line]:
+    """Yield the result of each stage for a document."""
+    yield from [("raw", NOT_THERE)] if trace.raw is None else origin_lines(trace.raw)
+    verdict = "kept" if trace.filtered.kept else f"rejected: {', '.join(trace.filtered.reasons)}"
+    other = trace.filtered.other_language
+    yield "filtered", verdict + (f"; in {other}, none of its source's languages" if other else "")
+    yield "duplicates", cluster_text(trace)
+    yield "deduped", deduped_text(trace)
+    tokens = trace.tokenized
+    yield "tokenized", "has none of it" if tokens is None else f"{tokens.tokens:,} tokens"
+    rows = [
+        f"shard {row.shard}, row {row.row:,}: {row.tokens:,} tokens from its {row.start:,} on, at "
+        f"{row.position:,}"
+        for row in trace.sharded
+    ]
+    if trace.removed_rows:
+        rows.append(f"removed rows with tokens of it, no longer drawn: {trace.removed_rows:,}")
+    held_out = f"held out for {trace.split}: " if trace.split else ""
+    yield "sharded", held_out + ("; ".join(rows) or "has none of it")
+    if (leakage := trace.leakage) is not UNSET:
+        verdict = "in no sequence for it" if leakage.is_left_out else "stays in training"
+        shared = f"{leakage.share:.1%} of its 13-grams are in the held-out {leakage.held_doc_id}"
+        yield "leakage", f"{shared}: {verdict}"
+    if (left_out := trace.left_out) is not UNSET:
+        reasons = ", ".join(f"{count:,} for {reason}" for reason, count in left_out.items())
+        yield "bucketed", f"leaves out documents of {trace.source}: {reasons}"
 
 
-def filtered_text(decision: Decision) -> str:
-    """Describe the decision of the filters."""
-    verdict = "kept" if decision.kept else f"rejected: {', '.join(decision.reasons)}"
-    if isinstance(decision.other_language, UnsetType):
-        return verdict
-    return f"{verdict}; in {decision.other_language}, none of its source's languages"
-
-
-def cluster_text(member: Membership | None, kept_split: str | UnsetType) -> str:
+def cluster_text(trace: DocumentTrace) -> str:
     """Describe the document's cluster, and whether the one that stays for it is held out."""
+    member = trace.duplicates
     if member is None:
         return "no copy of it was found"
     cluster = f"cluster {member.cluster_id} of {member.cluster_size:,}"
@@ -286,7 +274,7 @@ def cluster_text(member: Membership | None, kept_split: str | UnsetType) -> str:
         return f"stays for {cluster}"
     survivor = f"{member.kept_doc_id} ({member.kept_source})"
     measure = f"{member.method}, similarity {likeness(member.similarity)}"
-    held = "" if isinstance(kept_split, UnsetType) else f", which is held out for {kept_split}"
+    held = f", which is held out for {trace.kept_split}" if trace.kept_split else ""
     return f"a copy ({measure}) of {survivor}{held}, {cluster}"
 
 
@@ -296,7 +284,11 @@ def deduped_text(trace: DocumentTrace) -> str:
     if deduped is None:
         return NOT_THERE
     cuts = [f"{cut.step} cut {cut.cut_chars:,} characters" for cut in deduped.changes]
-    hits = [hit_text(hit) for hit in deduped.contamination]
+    hits = [
+        f"contaminated by item {hit.item} of evaluation set {hit.set} ({hit.item_share:.0%} of it; "
+        f"bytes {hit.start:,} to {hit.stop:,}: {hit.passage!r})"
+        for hit in deduped.contamination
+    ]
     if deduped.kept:
         return ", ".join(["kept", *cuts, *hits])
     if not trace.filtered.kept:
@@ -309,40 +301,3 @@ def deduped_text(trace: DocumentTrace) -> str:
         if cut.is_rejected
     ]
     return ", ".join(["removed" if hits else "", *hits, *rejected, *cuts]).removeprefix(", ")
-
-
-def hit_text(hit: Hit) -> str:
-    """Describe an item of an evaluation set that a document has, by its first passage."""
-    return (
-        f"contaminated by item {hit.item} of evaluation set {hit.set} ({hit.item_share:.0%} of it; "
-        f"bytes {hit.start:,} to {hit.stop:,}: {hit.passage!r})"
-    )
-
-
-def leakage_text(trace: DocumentTrace) -> str | None:
-    """Say what a document for training has in common with a held-out one."""
-    if isinstance(leakage := trace.leakage, UnsetType):
-        return None
-    verdict = "in no sequence for it" if leakage.is_left_out else "stays in training"
-    shared = f"{leakage.share:.1%} of its 13-grams are in the held-out {leakage.held_doc_id}"
-    return f"{shared}: {verdict}"
-
-
-def left_out_text(trace: DocumentTrace) -> str | None:
-    """Say for what `bucketed` leaves out documents of the source, if a document is in no row."""
-    if isinstance(trace.left_out, UnsetType):
-        return None
-    reasons = ", ".join(f"{count:,} for {reason}" for reason, count in trace.left_out.items())
-    return f"leaves out documents of {trace.source}: {reasons}"
-
-
-def rows_text(rows: Sequence[ShardRow], removed: int) -> str:
-    """Describe the places of the document's tokens."""
-    texts = [
-        f"shard {row.shard}, row {row.row:,}: {row.tokens:,} tokens from its "
-        f"{row.start:,} on, at {row.position:,}"
-        for row in rows
-    ]
-    if removed:
-        texts.append(f"removed rows with tokens of it, no longer drawn: {removed:,}")
-    return "; ".join(texts) or "has none of it"

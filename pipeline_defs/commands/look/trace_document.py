@@ -23,11 +23,12 @@ from pipeline_defs.commands.published_documents import (
     Decision,
     FoundDecision,
     find_decision,
+    newest_part,
     path_of,
     raw_manifest,
 )
 from resources.corpus import Corpus
-from resources.store.records import Manifest, PartRecord
+from resources.store.records import PartRecord
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL
 
@@ -144,9 +145,11 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
     is_copy = member is not None and member.method is not None
     kept = rows_of(corpus, member.kept_source, member.kept_doc_id) if member and is_copy else None
     tokenized = tokens_of(corpus, source, part, doc_id)
+    compared = corpus.store.newest_or_none(LEAKAGE, GLOBAL) if corpus.settings.holds_out else None
+    shares = shares_file(corpus, compared) if compared else None
     left_out: dict[str, int] = {}
     if tokenized is not None and not rows and not removed_rows:
-        bucketed = corpus.store.partition("bucketed", source).newest_manifest()
+        bucketed = corpus.store.newest_or_none("bucketed", source)
         left_out = dict(bucketed.stats.rejected) if bucketed else {}
     return DocumentTrace(
         doc_id=doc_id,
@@ -160,7 +163,7 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
         removed_rows=removed_rows,
         split=split or UNSET,
         kept_split=(kept and kept.split) or UNSET,
-        leakage=leakage_of(corpus, doc_id) or UNSET,
+        leakage=(shares and read_one(shares, doc_id, Leakage)) or UNSET,
         left_out=left_out or UNSET,
     )
 
@@ -175,15 +178,9 @@ def raw_of(corpus: Corpus, found: FoundDecision) -> Origin | None:
     return read_one(path_of(corpus, manifest, raw, "documents"), found.doc_id, Origin)
 
 
-def leakage_of(corpus: Corpus, doc_id: str) -> Leakage | None:
-    """Return what a document has in common with a held-out one, None if it was not compared."""
-    manifest = corpus.store.newest_or_none(LEAKAGE, GLOBAL) if corpus.settings.holds_out else None
-    return read_one(shares_file(corpus, manifest), doc_id, Leakage) if manifest else None
-
-
 def tokens_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Tokenized | None:
     """Return the document's number of tokens, None if it is not tokenized."""
-    place = part_of(corpus, "tokenized", source, part.name)
+    place = newest_part(corpus, "tokenized", source, part.name)
     if place is None:
         return None
     table = pl.scan_ipc(path_of(corpus, *place, "tokens")).filter(doc_id=doc_id)
@@ -202,15 +199,6 @@ def read_one(path: Path, doc_id: str, form: type[Form]) -> Form | None:
     return msgspec.convert(rows[0], form) if rows else None
 
 
-def part_of(
-    corpus: Corpus, stage: str, source: str, name: str
-) -> tuple[Manifest, PartRecord] | None:
-    """Return the newest part of a stage and name, None if there is none."""
-    manifest = corpus.store.partition(stage, source).newest_manifest()
-    parts = [part for part in manifest.parts if part.name == name] if manifest else []
-    return (manifest, parts[0]) if manifest and parts else None
-
-
 def cluster_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Membership | None:
     """Return the document's duplicate cluster, None if it is in none."""
     manifest = corpus.store.partition("duplicates", GLOBAL).newest_manifest()
@@ -223,7 +211,7 @@ def cluster_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Me
 
 def deduped_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Deduped | None:
     """Return the result of `deduped` for the document, None if it has not seen its part."""
-    place = part_of(corpus, "deduped", source, part.name)
+    place = newest_part(corpus, "deduped", source, part.name)
     if place is None:
         return None
     manifest, record = place
