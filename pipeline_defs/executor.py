@@ -1,7 +1,7 @@
 """The executor of every run, by a job, the command line or a click in the web UI.
 
-It is Dagster's own, with a process per step or in the run's process as `engine.steps` says, inside
-what a run needs from its start to its end.
+It is Dagster's own for steps in the run's process, inside what a run needs from its start to its
+end. A process per step would cost a run with nothing new three times the CPU.
 """
 
 from __future__ import annotations
@@ -15,37 +15,34 @@ import dagster as dg
 from assets.stages import BY_NAME
 from pipeline_defs.interruption import ended_by_signals
 from pipeline_defs.run_guard import guarded
-from pipeline_defs.warm_server import PRELOAD, warm_server
+from pipeline_defs.warm_server import warm_server
 from resources.corpus import Corpus
 from resources.engine.fork_server import can_be_forked
 from resources.engine.system_errors import final_errors_explained
 
 
 def executor_for(corpus: Corpus) -> dg.ExecutorDefinition:
-    """Return the executor that `engine.steps` names."""
-    in_process = corpus.settings.engine.steps == "in_process"
-    dagsters = dg.in_process_executor if in_process else dg.multiprocess_executor
+    """Return the executor of runs over a corpus."""
+    dagsters = dg.in_process_executor
 
     def create(context: dg.InitExecutorContext) -> CorpusExecutor:
         return CorpusExecutor(dagsters.executor_creation_fn(context), corpus)  # type: ignore[misc]
 
     executor = dg.ExecutorDefinition(
-        name=f"corpus_{dagsters.name}",
+        name="corpus_in_process",
         config_schema=dagsters.config_schema,  # type: ignore[arg-type]
         requirements=dagsters.get_requirements,
         executor_creation_fn=create,
     )
-    forkserver = {"forkserver": {"preload_modules": list(PRELOAD)}}
-    return executor.configured({} if in_process else {"start_method": forkserver})
+    return executor.configured({})
 
 
 class CorpusExecutor(dg.Executor):
-    """One of Dagster's executors, in a run over a corpus."""
+    """Dagster's executor, in a run over a corpus."""
 
     def __init__(self, executor: dg.Executor, corpus: Corpus) -> None:
         self.executor = executor
         self.corpus = corpus
-        self.is_in_process = corpus.settings.engine.steps == "in_process"
 
     @property
     def retries(self) -> Any:
@@ -80,5 +77,5 @@ class CorpusExecutor(dg.Executor):
             compile_kernels(stages)
         for event in self.executor.execute(plan_context, execution_plan):
             yield event
-            if self.is_in_process and is_interrupted.is_set():  # no failure, and not retried
+            if is_interrupted.is_set():  # no failure, and not retried
                 raise dg.DagsterExecutionInterruptedError

@@ -3,7 +3,7 @@
 Python raises a signal in the main thread, between two of its own instructions; Dagster takes that
 for a failure, to be retried. Kernels and Polars listen to nothing, and a process waits for its
 threads before it ends. A thread here is told of a signal at once, in whatever call the main thread
-is, and stops what has not stopped by itself: processes of steps after CHILD_SECONDS, then this one.
+is, and stops what has not stopped by itself: child processes after CHILD_SECONDS, then this one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-CHILD_SECONDS = 1.5  # a step needs some 0.1 s to report that it was stopped
+CHILD_SECONDS = 1.5  # of a process that compiles kernels, or drives a Ray cluster
 RUN_SECONDS = 4.0  # of the 5 that a user waits at most; the hook of a run takes 2 at most
 STOPPED = "Stopped by a signal. Published parts are kept: run again to continue."
 FINISHED = (dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS)

@@ -6,20 +6,16 @@ Nothing is computed with Polars here: its threads would not survive the fork.
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import os
 import signal
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from multiprocessing.util import register_after_fork
 from typing import Any
 
 from assets.stages import BY_NAME
 from pipeline_defs.compile_kernels import kernel_packages
 from pipeline_defs.warm_server import STAGES_VARIABLE
-from resources.engine.fork_server import end_with_parent, server_of_process
-from resources.engine.workers import WORKER
 from resources.kernel_cache import kernel_modules
 from resources.made_once import make_tables
 from resources.stage import Stage
@@ -35,7 +31,6 @@ def prepare() -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the run ends its server
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as a service that stops sends it
-    register_after_fork(server_of_process(), lambda _: end_step_with_run())
     names = os.environ.get(STAGES_VARIABLE, "").split(",")
     stages = [BY_NAME[name] for name in names if name in BY_NAME]
     try:
@@ -47,12 +42,6 @@ def prepare() -> None:
         traceback.print_exc()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # forks have that
     gc.freeze()  # the pages of what is loaded stay shared with the forks
-
-
-def end_step_with_run() -> None:
-    """End a fork with the process that asked for it, unless it is a worker, which outlives that."""
-    if multiprocessing.current_process().name != WORKER:
-        end_with_parent()
 
 
 def load_kernels(stages: Sequence[Stage[Any, Any]]) -> None:

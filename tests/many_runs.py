@@ -25,8 +25,7 @@ def run_raw(folder: Path, start: Any, environment: Mapping[str, str]) -> None:
 
     from pipeline_defs.definitions import build_defs
 
-    steps = {"steps": "in_process", "kind": "in_process"}
-    corpus = open_corpus(write_corpus(folder, engine=steps))
+    corpus = open_corpus(write_corpus(folder, engine={"kind": "in_process"}))
     job = build_defs(corpus).resolve_job_def("build_corpus")
     start.wait(LONGEST_SECONDS)
     with dg.DagsterInstance.get() as instance:

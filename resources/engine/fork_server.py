@@ -1,9 +1,7 @@
-"""One fork server for a run: its steps, and the workers of every step, are forks of it.
+"""One fork server for a run, that of multiprocessing: the workers of its steps are forks of it.
 
-multiprocessing has a fork server, but a process that it forked forgets the server and starts a
-second one, which imports everything again. `NestedForkServer` remembers it. The server ends when
-the last process that knows it has ended, after kill -9 too: each holds the write end of a pipe. A
-server that was killed is started again for the next fork.
+The server ends when the last process that knows it has ended, after kill -9 too: each holds the
+write end of a pipe. A server that was killed is started again for the next fork.
 
 A process that has imported all that the server needs, and has neither threads nor open files yet,
 makes the server of itself (`as_fork`): it serves at once, where importing takes 2 s.
@@ -23,68 +21,66 @@ from contextlib import contextmanager
 from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+SERVER: Any = forkserver._forkserver  # whose attributes are private
 END_SECONDS = 1.0  # of a server that has nothing to do
 WATCH_SECONDS = 0.5
 THREADS_OF_IMPORTS = ("jemalloc_bg_thd", "polars-ooc-clea")  # Polars imported, nothing computed
 
 
-class NestedForkServer(forkserver.ForkServer):
-    """A fork server that its own forks use too."""
+@contextmanager
+def fork_server(
+    preload: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    as_fork: bool = False,
+) -> Iterator[None]:
+    """Hold a server that imports `preload` under an environment; a server held already is kept.
 
-    _forkserver_address: str | None
-    _forkserver_alive_fd: int | None
-    _forkserver_pid: int | None
-    _preload_modules: list[str]
+    It imports nothing before it is asked for the first process. `as_fork`: it is a fork of this
+    process, and not a new one.
+    """
+    if is_served():
+        yield
+        return
+    stop_server()  # the plain one that an earlier `map_parts` of this process started
+    forkserver.set_forkserver_preload(list(preload))
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    try:
+        if as_fork:
+            start_as_fork(preload)
+        _held.append(SERVER)
+        yield
+    finally:
+        _held.clear()
+        stop_server()
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
 
-    def is_inherited(self) -> bool:
-        """Return whether this process is a fork of the server."""
-        return self._forkserver_pid is None and self._forkserver_address is not None
 
-    def ensure_running(self) -> None:
-        """Start the server, unless this process or the one that it is a fork of has done so."""
-        if self.is_inherited():
-            resource_tracker.ensure_running()
-        else:
-            super().ensure_running()
-
-    def start_as_fork(self) -> None:
-        """Make the server of this process, which has imported all that it needs."""
-        resource_tracker.ensure_running()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        with socket.socket(socket.AF_UNIX) as listener:
-            address = connection.arbitrary_address("AF_UNIX")  # type: ignore[attr-defined]
-            listener.bind(address)
-            os.chmod(address, 0o600)
-            listener.listen()
-            alive_r, alive_w = os.pipe()
-            pid = os.fork()
-            if pid == 0:
-                os.close(alive_w)
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the handler is the run's own
-                wait_for_demand(listener.fileno(), alive_r)
-                serve(os.dup(listener.fileno()), alive_r, self._preload_modules)
-        os.close(alive_r)
-        self._forkserver_address = address
-        self._forkserver_alive_fd = alive_w
-        self._forkserver_pid = pid
-
-    def stop(self) -> None:
-        """End the server and wait for it, if this process has started one.
-
-        One that takes longer is killed: it may be compiling what no one waits for any more.
-        """
-        if self._forkserver_pid is None:
-            return
-        killing = threading.Timer(END_SECONDS, os.kill, (self._forkserver_pid, signal.SIGKILL))
-        killing.daemon = True
-        killing.start()
-        try:
-            self._stop()  # type: ignore[attr-defined]
-        finally:
-            killing.cancel()
+def start_as_fork(preload: Sequence[str]) -> None:
+    """Make the server of this process, which has imported all that it needs."""
+    resource_tracker.ensure_running()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with socket.socket(socket.AF_UNIX) as listener:
+        address = connection.arbitrary_address("AF_UNIX")  # type: ignore[attr-defined]
+        listener.bind(address)
+        os.chmod(address, 0o600)
+        listener.listen()
+        alive_r, alive_w = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(alive_w)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the handler is the run's own
+            wait_for_demand(listener.fileno(), alive_r)
+            serve(os.dup(listener.fileno()), alive_r, preload)
+    os.close(alive_r)
+    SERVER._forkserver_address = address
+    SERVER._forkserver_alive_fd = alive_w
+    SERVER._forkserver_pid = pid
 
 
 def wait_for_demand(listener: int, alive: int) -> None:
@@ -105,46 +101,20 @@ def serve(listener: int, alive: int, preload: Sequence[str]) -> NoReturn:
     os._exit(1)
 
 
-def server_of_process() -> NestedForkServer:
-    """Return multiprocessing's fork server of this process, made to serve its own forks."""
-    server: forkserver.ForkServer = forkserver._forkserver
-    if not isinstance(server, NestedForkServer):
-        server.__class__ = NestedForkServer
-        forkserver.ensure_running = server.ensure_running
-    assert isinstance(server, NestedForkServer)
-    return server
+def stop_server() -> None:
+    """End the server and wait for it, if this process has started one.
 
-
-@contextmanager
-def fork_server(
-    preload: Sequence[str],
-    environment: Mapping[str, str],
-    *,
-    as_fork: bool = False,
-) -> Iterator[None]:
-    """Hold a server that imports `preload` under an environment; a server held already is kept.
-
-    It imports nothing before it is asked for the first process. `as_fork`: it is a fork of this
-    process, and not a new one.
+    One that takes longer is killed: it may be compiling what no one waits for any more.
     """
-    if is_served():
-        yield
+    if SERVER._forkserver_pid is None:
         return
-    server = server_of_process()
-    server.stop()  # the plain one that an earlier `map_parts` of this process started
-    server.set_forkserver_preload(list(preload))
-    before = {name: os.environ.get(name) for name in environment}
-    os.environ.update(environment)
-    _held.append(server)
+    killing = threading.Timer(END_SECONDS, os.kill, (SERVER._forkserver_pid, signal.SIGKILL))
+    killing.daemon = True
+    killing.start()
     try:
-        if as_fork:
-            server.start_as_fork()
-        yield
+        SERVER._stop()
     finally:
-        _held.pop()
-        server.stop()
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+        killing.cancel()
 
 
 def can_be_forked() -> bool:
@@ -176,21 +146,13 @@ def use_environment(environment: Mapping[str, str]) -> None:
 
 
 def is_served() -> bool:
-    """Return whether this process holds a server, or is a fork of one."""
-    return bool(_held) or server_of_process().is_inherited()
-
-
-def server_address() -> str | None:
-    """Return the path of the socket of the run's server, which is started; None without one."""
-    if not is_served():
-        return None
-    server_of_process().ensure_running()
-    return server_of_process()._forkserver_address
+    """Return whether this process holds a server."""
+    return bool(_held)
 
 
 def server_has_forks() -> bool:
     """Return whether forks of the server that this process holds are there, if Linux tells."""
-    pid = server_of_process()._forkserver_pid
+    pid = SERVER._forkserver_pid
     try:
         return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text())
     except OSError:
@@ -198,11 +160,9 @@ def server_has_forks() -> bool:
 
 
 def leave_server() -> None:
-    """Let the server end before this process does, which can no longer ask it for another."""
-    server = server_of_process()
-    if server._forkserver_alive_fd is not None:
-        os.close(server._forkserver_alive_fd)
-        server._forkserver_alive_fd = None
+    """Let the server end before this process does, which is a fork of it."""
+    os.close(SERVER._forkserver_alive_fd)
+    SERVER._forkserver_alive_fd = None
 
 
 def end_with_parent() -> None:
@@ -224,4 +184,4 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-_held: list[NestedForkServer] = []
+_held: list[object] = []

@@ -4,10 +4,8 @@ A worker starts in 0.1 s of CPU, and Linux clears every page that it touches fir
 with 26 workers, two for each pass, took 71 CPU seconds, and 65 with those that stay.
 
 A worker is a fork of the run's server. The first step that finds none idle asks for it, and has it
-for a pass, by a connection of its own. Idle, it listens at a socket beside the server's, which is
-gone while it is taken; whoever connects has it. It ends with the server, after IDLE_SECONDS without
-work, or when the process that has it dies while it computes. It ends with its pass if the server is
-none of a run, as in tests.
+for a pass, by a connection that stays. It ends with the server, after IDLE_SECONDS without work, or
+when the run's process dies. It ends with its pass if the server is none of a run, as in tests.
 """
 
 from __future__ import annotations
@@ -18,21 +16,21 @@ import select
 import signal
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from resources.engine.cost import reset_peak
 from resources.engine.fork_server import (
     WATCH_SECONDS,
+    is_served,
     leave_server,
-    server_address,
     server_has_forks,
     use_environment,
 )
@@ -40,8 +38,8 @@ from resources.engine.run_task import use_threads
 
 IDLE_SECONDS = 10.0  # a longer pause is rare: it ends, and its memory is free
 GREETING_SECONDS = END_SECONDS = 1.0
-WORKER = "worker"  # the process's name
 
+Worker = tuple[int, Connection]  # process id, and the connection to it
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -55,8 +53,9 @@ class WorkerPool(ThreadPoolExecutor):
 
     def __init__(self, workers: int, polars_threads: int) -> None:
         super().__init__(workers)
+        self._polars_threads = polars_threads
         self._all = [*take_workers(workers, polars_threads)]
-        self._free: SimpleQueue[tuple[int, Connection]] = SimpleQueue()
+        self._free: SimpleQueue[Worker] = SimpleQueue()
         for worker in self._all:
             self._free.put(worker)
 
@@ -73,8 +72,13 @@ class WorkerPool(ThreadPoolExecutor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Wait for the calls that run, and let the workers go."""
         super().shutdown(wait, cancel_futures=cancel_futures)
-        for _, line in self._all:
-            line.close()
+        for pid, line in self._all:
+            with suppress(OSError):
+                line.send(None)
+            if is_served():
+                _idle[self._polars_threads].append((pid, line))
+            else:
+                line.close()
 
     def kill(self) -> None:
         """Kill the workers with what they compute."""
@@ -97,98 +101,78 @@ class WorkerPool(ThreadPoolExecutor):
         return result  # type: ignore[no-any-return]
 
 
-def take_workers(number: int, polars_threads: int) -> Iterator[tuple[int, Connection]]:
-    """Yield process id and connection of so many workers: first idle ones, then new ones."""
-    address = server_address()
-    for worker in idle_workers(address, polars_threads):
+def take_workers(number: int, polars_threads: int) -> Iterator[Worker]:
+    """Yield so many workers: first idle ones, then new ones."""
+    while number and (worker := idle_worker(polars_threads)):
         yield worker
         number -= 1
-        if number == 0:
-            return
     context = multiprocessing.get_context("forkserver")
     for _ in range(number):
         line, theirs = context.Pipe()
-        process = context.Process(target=work, name=WORKER, args=(theirs, polars_threads, address))
+        process = context.Process(target=work, args=(theirs, polars_threads))
         started = process._Popen(process)  # not joined at exit
         theirs.close()
         yield started.pid, line
 
 
-def idle_workers(
-    address: str | None, polars_threads: int | str
-) -> Iterator[tuple[int, Connection]]:
-    """Yield the workers of a server that wait; each is this process's from then on."""
-    if address is None:
-        return
-    path = Path(address)
-    for socket in sorted(path.parent.glob(f"{path.name}-{polars_threads}-*")):
-        with suppress(OSError, EOFError):  # another step was faster, or it has just ended
-            line = Client(str(socket), "AF_UNIX")
-            if line.poll(GREETING_SECONDS):
-                yield line.recv(), line
+def idle_worker(polars_threads: int) -> Worker | None:
+    """Return a worker that waits, and says so; those that have ended are forgotten."""
+    with suppress(IndexError):
+        while True:
+            pid, line = _idle[polars_threads].pop()
+            with suppress(OSError, EOFError):
+                line.send(None)
+                if line.poll(GREETING_SECONDS) and line.recv() == pid:
+                    return pid, line
+            line.close()
+    return None
 
 
 def end_workers() -> None:
-    """End the workers of the server that this process holds; wait until it knows, as a rule.
+    """End the idle workers of this process; wait until its server knows, as a rule.
 
-    Only then are their CPU seconds among those of the run. No step may use them any more.
+    Only then are their CPU seconds among those of the run.
     """
+    for workers in _idle.values():
+        for _, line in workers:
+            line.close()
+    _idle.clear()
     deadline = time.monotonic() + END_SECONDS
     while server_has_forks() and time.monotonic() < deadline:
-        for _, line in idle_workers(server_address(), "*"):
-            with line, suppress(OSError):
-                line.send(None)
         time.sleep(0.002)
 
 
-def work(line: Connection, polars_threads: int, address: str | None) -> None:
-    """Serve calls as a worker, one connection after another."""
+def work(line: Connection, polars_threads: int) -> None:
+    """Answer the calls of one pass after another; end when none comes or the line is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the step ends its workers
     use_threads(polars_threads)
     leave_server()
     watcher = Watcher(line)
-    while True:
+    with line, suppress(EOFError, OSError):
         answer_calls(line, watcher)
-        if address is None:
-            return
-        try:
-            line = wait_for_step(f"{address}-{polars_threads}-{os.getpid()}")
-        except OSError:  # no step takes it, or the run has ended and its folder is removed
-            return
-        reset_peak()
-        watcher.line = line
-
-
-def wait_for_step(path: str) -> Connection:
-    """Return the connection of the next process that takes this worker, or raise TimeoutError."""
-    with Listener(path, "AF_UNIX") as listener:
-        listener._listener._socket.settimeout(IDLE_SECONDS)  # type: ignore[attr-defined]
-        line = listener.accept()
-    with suppress(OSError):
-        line.send(os.getpid())
-    return line
+        while line.poll(IDLE_SECONDS):
+            line.recv()  # the next pass asks whether this worker is there
+            reset_peak()
+            line.send(os.getpid())
+            answer_calls(line, watcher)
 
 
 def answer_calls(line: Connection, watcher: Watcher) -> None:
-    """Answer calls until the connection is closed."""
-    with line, suppress(EOFError, OSError):
-        while True:
-            call = line.recv()
-            if call is None:
-                raise SystemExit
-            environment, function, args, kwargs = call
-            use_environment(environment)
-            watcher.is_computing = True
-            try:
-                answer = ForkingPickler.dumps((function(*args, **kwargs), None))
-            except Exception as error:  # noqa: BLE001 - it is raised where the call was made
-                answer = ForkingPickler.dumps((None, error))
-            watcher.is_computing = False
-            line.send_bytes(answer)
+    """Answer the calls of a pass."""
+    while (call := line.recv()) is not None:
+        environment, function, args, kwargs = call
+        use_environment(environment)
+        watcher.is_computing = True
+        try:
+            answer = ForkingPickler.dumps((function(*args, **kwargs), None))
+        except Exception as error:  # noqa: BLE001 - it is raised where the call was made
+            answer = ForkingPickler.dumps((None, error))
+        watcher.is_computing = False
+        line.send_bytes(answer)
 
 
 class Watcher:
-    """Ends this process with its server, or while it computes with the process that has it."""
+    """Ends this process with its server, or while it computes with the run's process."""
 
     def __init__(self, line: Connection) -> None:
         self.line = line
@@ -214,3 +198,6 @@ def is_hung_up(line: Connection) -> bool:
     except OSError:  # this end is closed
         return True
     return bool(hang_up.poll(WATCH_SECONDS * 1000))
+
+
+_idle: defaultdict[int, list[Worker]] = defaultdict(list)  # by their number of Polars threads

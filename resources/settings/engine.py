@@ -49,14 +49,9 @@ class EngineConfig(FrozenModel):
 
     kind: Literal["auto", "in_process", "processes", "ray"] = Field(
         default="auto",
-        description="workers. in_process: threads of the step's process; processes: worker "
+        description="workers. in_process: threads of the run's process; processes: worker "
         "processes; ray: tasks of a Ray cluster, on all of its machines; auto: processes for "
         "much work, from 128 MiB on",
-    )
-    steps: Literal["in_process", "multiprocess"] = Field(
-        default="in_process",
-        description="processes of Dagster's steps. in_process: the run's; multiprocess: one per "
-        "step, which frees its memory when it ends, and takes up to 2 s to start",
     )
     workers: int | None = Field(
         default=None,

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 from builders import hashes
-from faults.fault_runs import VERIFY, Engine, Site, make_site, run, start
+from faults.fault_runs import VERIFY, Site, make_site, run, start
 from rados_gateway import Gateway
 
 from corpus_loader.places.objects import Objects
@@ -60,7 +60,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The hashes of the small corpus, built in one process on a disk."""
-    site = make_site(tmp_path_factory.mktemp("clean") / "site", Engine("in_process", "in_process"))
+    site = make_site(tmp_path_factory.mktemp("clean") / "site", "in_process")
     ending = run(site)
     assert ending.code == 0, ending.tail
     return {name: each for name, each in hashes(site.store).items() if ".lock" not in name}
@@ -69,7 +69,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def site_on(machines: Machines, folder: Path, bucket: str) -> Site:
     """A small corpus whose parts are computed on the cluster, and stored at the gateway."""
     machines.gateway.make_bucket(bucket)
-    site = make_site(folder, Engine("ray", "multiprocess"))
+    site = make_site(folder, "ray")
     config = yaml.safe_load(site.config.read_text())
     config["engine"] = {"kind": "ray", "ray": {"address": ADDRESS}}
     site.config.write_text(yaml.safe_dump(config, sort_keys=False))
@@ -128,7 +128,7 @@ def test_a_large_corpus_is_the_same_bytes(machines: Machines, tmp_path: Path) ->
     for source in config["sources"]:
         source["where"] = f"{source['name']}/*"
         shutil.copytree(large / source["name"], tmp_path / "site" / source["name"])
-    alone = make_site(tmp_path / "unused", Engine("processes", "multiprocess"))
+    alone = make_site(tmp_path / "unused", "processes")
     alone = replace(alone, folder=tmp_path / "site", store=tmp_path / "store")
     machines.gateway.make_bucket("large")
     for engine, url in (

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from builders import hashes, open_corpus, write_corpus
-from faults.fault_runs import Engine, Site, kill_everything, make_site, run, start, wait_for
+from faults.fault_runs import Site, kill_everything, make_site, run, start, wait_for
 
 from resources.engine.map_parts import map_parts
 from resources.engine.ray_tasks import end_drivers
@@ -75,11 +75,11 @@ def results(ended: Iterator[Ended[Any]]) -> list[Any]:
     return sorted(each.value() for each in ended)
 
 
-def site_on_cluster(folder: Path, steps: str) -> Site:
+def site_on_cluster(folder: Path) -> Site:
     """A small corpus whose parts are computed on the cluster."""
-    site = make_site(folder, Engine("ray", steps))
+    site = make_site(folder, "ray")
     config = yaml.safe_load(site.config.read_text())
-    config["engine"] = {"kind": "ray", "steps": steps, "ray": {"address": ADDRESS}}
+    config["engine"] = {"kind": "ray", "ray": {"address": ADDRESS}}
     site.config.write_text(yaml.safe_dump(config, sort_keys=False))
     return site
 
@@ -87,7 +87,7 @@ def site_on_cluster(folder: Path, steps: str) -> Site:
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The hashes of the small corpus, built without a cluster."""
-    site = make_site(tmp_path_factory.mktemp("clean") / "site", Engine("in_process", "in_process"))
+    site = make_site(tmp_path_factory.mktemp("clean") / "site", "in_process")
     ending = run(site)
     assert ending.code == 0, ending.tail
     return hashes(site.store)
@@ -195,11 +195,10 @@ def test_an_address_without_a_cluster_fails_soon(cluster: RayNodes, tmp_path: Pa
         results(map_parts(square, parts(tmp_path, ""), config))
 
 
-@pytest.mark.parametrize("steps", ["in_process", "multiprocess"])
 def test_a_cluster_builds_the_same_bytes_after_a_kill_of_the_driver(
-    steps: str, cluster: RayNodes, tmp_path: Path, clean: dict[str, str]
+    cluster: RayNodes, tmp_path: Path, clean: dict[str, str]
 ) -> None:
-    site = site_on_cluster(tmp_path / "site", steps)
+    site = site_on_cluster(tmp_path / "site")
     process = start(site)
     assert wait_for(site, process, "filtered", 2), (site.folder / "output").read_text()[-3000:]
     kill_everything(process)
@@ -211,7 +210,7 @@ def test_a_cluster_builds_the_same_bytes_after_a_kill_of_the_driver(
 def test_a_lost_head_fails_the_run_and_the_same_command_finishes_it(
     cluster: RayNodes, tmp_path: Path, clean: dict[str, str]
 ) -> None:
-    site = site_on_cluster(tmp_path / "site", "in_process")
+    site = site_on_cluster(tmp_path / "site")
     process = start(site)
     assert wait_for(site, process, "filtered", 2), (site.folder / "output").read_text()[-3000:]
     cluster.kill(HEAD)

@@ -41,7 +41,7 @@ def tokenizer_of(config: Path) -> str:
 
 
 def test_the_next_tokenizer_is_trained_on_purpose(tmp_path: Path, build: Build) -> None:
-    config = write_corpus(tmp_path, engine={"steps": "in_process"})
+    config = write_corpus(tmp_path)
     build(open_corpus(config), *DOCUMENTS, "tokenizer", "tokenized")
     first = tokenizer_of(config)
     new = [{"text": sentence(300 + i, 40)} for i in range(9)]
@@ -74,7 +74,7 @@ def test_the_next_tokenizer_is_trained_on_purpose(tmp_path: Path, build: Build) 
 def test_the_same_documents_and_config_give_the_same_tokenizer(
     tmp_path: Path, build: Build
 ) -> None:
-    config = write_corpus(tmp_path, engine={"steps": "in_process"})
+    config = write_corpus(tmp_path)
     build(open_corpus(config), *DOCUMENTS, "tokenizer")
     first = tokenizer_of(config)
 

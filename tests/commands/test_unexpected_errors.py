@@ -23,7 +23,7 @@ BUILD = ("build", "--to", "raw")
 
 
 def environment(folder: Path, **changes: str) -> dict[str, str]:
-    config = write_corpus(folder, engine={"steps": "in_process"})
+    config = write_corpus(folder)
     paths = {"TOKENMILL_CONFIG": str(config), "TOKENMILL_STORE": str(folder / "store")}
     return os.environ | paths | {"DAGSTER_HOME": str(folder / "home")} | changes
 

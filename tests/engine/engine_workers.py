@@ -1,6 +1,5 @@
 """Functions for worker processes: they are imported there by name, so they live in a module."""
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from resources.engine.fork_server import end_with_parent, fork_server
+from resources.engine import workers
+from resources.engine.fork_server import fork_server
 from resources.engine.map_parts import map_parts
 from resources.settings.engine import EngineConfig
 
@@ -72,15 +72,15 @@ def family_of(part: Part) -> tuple[int, int]:
     return os.getpid(), os.getppid()
 
 
-def compute_in_workers(folder: Path) -> tuple[int, list[tuple[int, int]]]:
-    """As a step does: the parent of this process, and the families of its two workers."""
+def compute_in_workers(folder: Path) -> list[tuple[int, int]]:
+    """The families of two workers of a step."""
     ended = map_parts(family_of, [Part("part-0", folder), Part("part-1", folder)], PROCESSES)
-    return os.getppid(), [each.value() for each in ended]
+    return [each.value() for each in ended]
 
 
-def compute_and_wait(folder: Path) -> None:
-    """As a step does that is killed: its worker computes for ever."""
-    list(map_parts(wait_for_ever, [Part("part-0", folder)], PROCESSES))
+def stay_idle(seconds: float) -> None:
+    """Let this worker end after so many seconds without a pass."""
+    workers.IDLE_SECONDS = seconds
 
 
 def wait_for_others(part: Part) -> int:
@@ -106,16 +106,7 @@ def wait_for_ever_with_a_fault(part: Part) -> None:
         time.sleep(0.01)
 
 
-def run_for_ever(folder: Path) -> None:
-    """As a step of a long run does."""
-    end_with_parent()
-    (folder / f"{os.getpid()}.pid").touch()
-    list(map_parts(wait_for_ever, [Part("part-0", folder), Part("part-1", folder)], PROCESSES))
-
-
-if __name__ == "__main__":  # a run: a server, a step, two workers
+if __name__ == "__main__":  # a run: a server, two workers
     here = Path(sys.argv[1])
     with fork_server(("tests.engine.engine_workers",), {}):
-        step = multiprocessing.get_context("forkserver").Process(target=run_for_ever, args=(here,))
-        step.start()
-        step.join()
+        list(map_parts(wait_for_ever, [Part("part-0", here), Part("part-1", here)], PROCESSES))

@@ -1,4 +1,4 @@
-"""One fork server serves a run, its steps and their workers, and ends with the run."""
+"""One fork server serves a run and its workers, and ends with the run."""
 
 import multiprocessing
 import os
@@ -6,57 +6,31 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
 
-from resources.engine.fork_server import (
-    fork_server,
-    is_served,
-    server_of_process,
-)
-from tests.engine.engine_workers import compute_in_workers, run_for_ever
+from resources.engine.fork_server import SERVER, fork_server, is_served
+from resources.engine.workers import end_workers
+from tests.engine.engine_workers import compute_in_workers
 
 ROOT = Path(__file__).resolve().parents[2]
 PRELOAD = ("tests.engine.engine_workers",)
 
 
-@pytest.fixture
-def step() -> Iterator[ProcessPoolExecutor]:
-    """Runs functions as steps: in one process that is a fork of the run's server."""
+def test_workers_are_forks_of_the_server_and_end_with_it(tmp_path: Path) -> None:
     with fork_server(PRELOAD, {}):
-        context = multiprocessing.get_context("forkserver")
-        with ProcessPoolExecutor(1, mp_context=context) as pool:
-            yield pool
+        first = compute_in_workers(tmp_path)
+        assert {parent for _, parent in first} == {SERVER._forkserver_pid}
+        family = [psutil.Process(pid) for pid, _ in first]
 
-
-def test_a_step_and_its_workers_are_forks_of_one_server(
-    step: ProcessPoolExecutor, tmp_path: Path
-) -> None:
-    parent, workers = step.submit(compute_in_workers, tmp_path).result()
-
-    assert parent == server_of_process()._forkserver_pid
-    assert {worker_parent for _, worker_parent in workers} == {parent}
-
-
-def test_a_step_ends_with_its_server_and_the_next_one_has_another(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("forkserver")
-    with fork_server(PRELOAD, {}):
-        lost = context.Process(target=run_for_ever, args=(tmp_path,))
-        lost.start()
-        while len(pids := [int(path.stem) for path in tmp_path.glob("*.pid")]) < 3:
-            time.sleep(0.02)
-        family = [psutil.Process(pid) for pid in pids]
-
-        os.kill(server_of_process()._forkserver_pid or 0, signal.SIGKILL)
+        os.kill(SERVER._forkserver_pid, signal.SIGKILL)
 
         assert psutil.wait_procs(family, timeout=20)[1] == []
-        with ProcessPoolExecutor(1, mp_context=context) as pool:
-            parent, _ = pool.submit(compute_in_workers, tmp_path).result()
-        assert parent == server_of_process()._forkserver_pid
+        assert {parent for _, parent in compute_in_workers(tmp_path)} == {SERVER._forkserver_pid}
+        end_workers()
 
 
 def test_a_server_is_held_once_and_ends_with_its_holder() -> None:
@@ -64,9 +38,9 @@ def test_a_server_is_held_once_and_ends_with_its_holder() -> None:
         fork = multiprocessing.get_context("forkserver").Process(target=os.getpid)
         fork.start()
         fork.join()
-        first = server_of_process()._forkserver_pid
+        first = SERVER._forkserver_pid
         with fork_server((), {}):
-            assert server_of_process()._forkserver_pid == first
+            assert SERVER._forkserver_pid == first
         assert is_served() and first is not None
         assert psutil.Process(first).environ()["TOKENMILL_TEST"] == "1"
 
@@ -75,17 +49,13 @@ def test_a_server_is_held_once_and_ends_with_its_holder() -> None:
 
 
 def test_a_server_can_be_a_fork_of_its_holder(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("forkserver")
-    with (
-        fork_server(PRELOAD, {}, as_fork=True),
-        ProcessPoolExecutor(1, mp_context=context) as pool,
-    ):
-        server = server_of_process()._forkserver_pid
-        parent, workers = pool.submit(compute_in_workers, tmp_path).result()
+    with fork_server(PRELOAD, {}, as_fork=True):
+        server = SERVER._forkserver_pid
+        assert {parent for _, parent in compute_in_workers(tmp_path)} == {server}
+        assert psutil.Process().pid == psutil.Process(server).ppid()
+        end_workers()
 
-    assert psutil.Process().pid != server == parent
-    assert {worker_parent for _, worker_parent in workers} == {parent}
-    assert not psutil.pid_exists(parent)
+    assert not psutil.pid_exists(server)
 
 
 def test_a_server_imports_when_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,14 +67,14 @@ def test_a_server_imports_when_it_is_asked(tmp_path: Path, monkeypatch: pytest.M
         time.sleep(0.2)
         assert not imported.exists()
         with ProcessPoolExecutor(1, mp_context=context) as pool:
-            assert pool.submit(os.getppid).result() == server_of_process()._forkserver_pid
+            assert pool.submit(os.getppid).result() == SERVER._forkserver_pid
 
     assert imported.exists()
 
 
 def test_a_server_that_is_never_asked_ends_with_its_holder() -> None:
     with fork_server((), {}, as_fork=True):
-        unasked = server_of_process()._forkserver_pid or 0
+        unasked = SERVER._forkserver_pid
 
     assert not psutil.pid_exists(unasked)
 
@@ -133,7 +103,7 @@ def test_nothing_survives_a_kill_of_the_runs_process(tmp_path: Path) -> None:
     module = "tests.engine.engine_workers"
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
     run = subprocess.Popen([sys.executable, "-m", module, tmp_path], cwd=ROOT, env=environment)
-    while len(list(tmp_path.glob("*.pid"))) < 3:
+    while len(list(tmp_path.glob("*.pid"))) < 2:
         assert run.poll() is None
         time.sleep(0.02)
     family = psutil.Process(run.pid).children(recursive=True)

@@ -1,22 +1,18 @@
 """Workers stay for the next passes and steps of a run, and end with it."""
 
-import multiprocessing
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 
 import polars as pl
 import psutil
 import pytest
 
-from resources.engine import workers
-from resources.engine.fork_server import fork_server, server_address
-from resources.engine.workers import IDLE_SECONDS, WorkerPool, end_workers, wait_for_step
-from tests.engine.engine_workers import compute_and_wait, compute_in_workers
+from resources.engine.fork_server import fork_server
+from resources.engine.workers import IDLE_SECONDS, WorkerPool, end_workers
+from tests.engine.engine_workers import stay_idle
 
 PRELOAD = ("tests.engine.engine_workers",)
 NAMES = ("GONE", "LATE")
@@ -38,31 +34,12 @@ def workers_of(pool: WorkerPool) -> list[int]:
     return sorted(pid for pid, _ in pool._all)
 
 
-def wait_until_idle(number: int) -> None:
-    """A worker is idle a moment after its pool has ended."""
-    address = Path(server_address() or "")
-    while len(list(address.parent.glob(f"{address.name}-*"))) < number:
-        time.sleep(0.01)
-
-
 def test_a_pool_takes_the_workers_that_another_has_left(run: None) -> None:
     with WorkerPool(2, 1) as first:
         earlier = workers_of(first)
-    wait_until_idle(2)
     with WorkerPool(2, 1) as second:
         assert workers_of(second) == earlier
         assert earlier == sorted({second.submit(os.getpid).result() for _ in range(4)})
-
-
-def test_a_step_takes_the_workers_of_the_step_before(run: None, tmp_path: Path) -> None:
-    families = []
-    for _ in range(2):
-        context = multiprocessing.get_context("forkserver")
-        with ProcessPoolExecutor(1, mp_context=context) as step:
-            families.append(step.submit(compute_in_workers, tmp_path).result())
-        wait_until_idle(2)
-
-    assert sorted(families[0][1]) == sorted(families[1][1])
 
 
 def test_pools_that_run_side_by_side_share_no_worker(run: None) -> None:
@@ -73,7 +50,6 @@ def test_pools_that_run_side_by_side_share_no_worker(run: None) -> None:
 def test_a_worker_keeps_its_number_of_polars_threads(run: None) -> None:
     with WorkerPool(1, 1) as alone:
         assert alone.submit(pl.thread_pool_size).result() == 1
-    wait_until_idle(1)
     with WorkerPool(1, 2) as wide:
         assert wide.submit(pl.thread_pool_size).result() == 2
 
@@ -121,21 +97,6 @@ def test_the_death_of_a_worker_ends_its_pool_and_leaves_none_of_it(run: None) ->
         assert not set(workers_of(pool)) & {each.pid for each in family}
 
 
-def test_a_worker_ends_with_the_step_that_it_computes_for(run: None, tmp_path: Path) -> None:
-    step = multiprocessing.get_context("forkserver").Process(
-        target=compute_and_wait, args=(tmp_path,)
-    )
-    step.start()
-    while not (pids := list(tmp_path.glob("*.pid"))):
-        time.sleep(0.02)
-    worker = psutil.Process(int(pids[0].stem))
-
-    step.kill()
-
-    step.join()
-    assert psutil.wait_procs([worker], timeout=20)[1] == []
-
-
 def test_a_run_ends_its_workers_before_its_server() -> None:
     with fork_server(PRELOAD, {}):
         with WorkerPool(2, 1) as pool:
@@ -144,8 +105,11 @@ def test_a_run_ends_its_workers_before_its_server() -> None:
         assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
-def test_a_worker_that_no_step_takes_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.1)
-    with pytest.raises(TimeoutError):
-        wait_for_step(str(tmp_path / "worker"))
-    assert not (tmp_path / "worker").exists()
+def test_a_worker_that_no_step_takes_ends_and_a_new_one_comes(run: None) -> None:
+    with WorkerPool(1, 1) as pool:
+        pool.submit(stay_idle, 0.1).result()
+        time.sleep(0.3)  # as while others compute: it is not idle yet
+        earlier = psutil.Process(pool.submit(os.getpid).result())
+    assert psutil.wait_procs([earlier], timeout=20)[1] == []
+    with WorkerPool(1, 1) as pool:
+        assert pool.submit(os.getpid).result() != earlier.pid

@@ -23,7 +23,6 @@ from faults.fault_runs import (
     MODULE,
     VERIFY,
     Ending,
-    Engine,
     Site,
     differences,
     finish,
@@ -50,7 +49,7 @@ class Trial:
     """One try of a kind of fault."""
 
     title: str
-    engine: Engine
+    engine: str
     strike: Strike
 
 

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from itertools import product
 from pathlib import Path
 
 from builders import hashes, write_corpus
@@ -31,20 +30,7 @@ LONGEST_SECONDS = float(os.environ.get("TOKENMILL_LONGEST_SECONDS", 300))  # of 
 POLL_SECONDS = 0.001
 
 
-@dataclass(frozen=True)
-class Engine:
-    """Processes of steps and of parts."""
-
-    kind: str
-    steps: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}, steps {self.steps}"
-
-
-ENGINES = [
-    Engine(*pair) for pair in product(("in_process", "processes"), ("in_process", "multiprocess"))
-]
+ENGINES = ("in_process", "processes")
 
 
 @dataclass(frozen=True)
@@ -54,7 +40,7 @@ class Site:
     folder: Path
     store: Path
     home: Path
-    engine: Engine
+    engine: str
     python_path: str = ""
     url: str = ""
 
@@ -77,10 +63,10 @@ class Ending:
         return self.output[-3000:]
 
 
-def make_site(folder: Path, engine: Engine) -> Site:
+def make_site(folder: Path, engine: str) -> Site:
     """Write the corpus, with an empty store."""
     folder.mkdir(parents=True)
-    write_corpus(folder, engine={"kind": engine.kind, "steps": engine.steps, "workers": 2})
+    write_corpus(folder, engine={"kind": engine, "workers": 2})
     home = folder / "dagster_home"
     home.mkdir()
     (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")

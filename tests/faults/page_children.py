@@ -26,7 +26,6 @@ from builders import open_corpus, sentence, write_corpus
 from faults.fault_runs import (
     BUILD,
     ENGINES,
-    Engine,
     Site,
     descendants,
     differences,
@@ -63,7 +62,7 @@ def take_memory(_command: subprocess.Popen[str], child: int) -> None:
 STRIKES: dict[str, Strike] = {"SIGINT": interrupt, "SIGKILL": kill, "memory": take_memory}
 
 
-def page_site(folder: Path, engine: Engine) -> Site:
+def page_site(folder: Path, engine: str) -> Site:
     """Write a corpus of pages: as files, and in a web archive."""
     site = make_site(folder, engine)
     paragraphs = "".join(f"<p>{sentence(number)}</p>" for number in range(200))
@@ -80,7 +79,7 @@ def page_site(folder: Path, engine: Engine) -> Site:
             archive.write(b"WARC/1.0\r\n" + f"{head}{mime}\r\n".encode() + body + b"\r\n\r\n")
     write_corpus(
         folder,
-        engine={"kind": engine.kind, "steps": engine.steps, "workers": 2},
+        engine={"kind": engine, "workers": 2},
         part_bytes=200_000,
         sources=[
             {"name": "prose", "where": "input/pages/*.html"},

@@ -341,8 +341,6 @@ def command(config: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_commands_build_and_mix_what_they_can_and_exit_with_1(config: Path) -> None:
-    content = yaml.safe_load(config.read_text()) | {"engine": {"steps": "multiprocess"}}
-    config.write_text(yaml.safe_dump(content, sort_keys=False))
     lose_letters(config)
 
     done = command(config, "pipeline_defs.commands.main", "build")

@@ -53,11 +53,10 @@ def start(config: Path, command: list[str]) -> subprocess.Popen[bytes]:
         )
 
 
-def write_slow_corpus(folder: Path, steps: str, kind: str) -> Path:
+def write_slow_corpus(folder: Path, kind: str) -> Path:
     """A corpus of which one part of `filtered` takes a minute."""
     filters = {"rules": {"length": {"min_chars": 20}}, "custom": "rules.py"}
-    engine = {"steps": steps, "kind": kind, "workers": 2}
-    config = write_corpus(folder, engine=engine, filters=filters)
+    config = write_corpus(folder, engine={"kind": kind, "workers": 2}, filters=filters)
     (folder / "rules.py").write_text(RULES)
     (folder / "slow").touch()
     return config
@@ -92,18 +91,13 @@ def temporaries(store: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize(
-    ("steps", "kind", "signal_number"),
-    [
-        ("in_process", "in_process", signal.SIGINT),
-        ("in_process", "processes", signal.SIGTERM),
-        ("multiprocess", "in_process", signal.SIGTERM),
-        ("multiprocess", "processes", signal.SIGINT),
-    ],
+    ("kind", "signal_number"),
+    [("in_process", signal.SIGINT), ("processes", signal.SIGTERM)],
 )
 def test_a_signal_cancels_a_run_in_the_middle_of_a_part(
-    tmp_path: Path, steps: str, kind: str, signal_number: int
+    tmp_path: Path, kind: str, signal_number: int
 ) -> None:
-    config = write_slow_corpus(tmp_path, steps, kind)
+    config = write_slow_corpus(tmp_path, kind)
     process = start(config, JOB)
     wait_for(tmp_path / "reached", process)
 
@@ -114,13 +108,12 @@ def test_a_signal_cancels_a_run_in_the_middle_of_a_part(
     assert temporaries(tmp_path / "store") == []
 
 
-@pytest.mark.parametrize("steps", ["in_process", "multiprocess"])
 def test_a_service_that_stops_while_kernels_are_compiled_prints_no_traceback(
-    tmp_path: Path, steps: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The signal comes to all processes of the build at once."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
-    config = write_corpus(tmp_path, engine={"steps": steps, "workers": 2})
+    config = write_corpus(tmp_path, engine={"workers": 2})
     process = start(config, [*BUILD, "--to", "filtered"])
     output, until = tmp_path / "output", time.monotonic() + 60
     while "Compiling kernels" not in output.read_text() and time.monotonic() < until:
@@ -133,7 +126,7 @@ def test_a_service_that_stops_while_kernels_are_compiled_prints_no_traceback(
 
 
 def test_a_stopped_build_does_not_mix_and_the_next_one_continues(tmp_path: Path) -> None:
-    config = write_slow_corpus(tmp_path, "multiprocess", "in_process")
+    config = write_slow_corpus(tmp_path, "in_process")
     process = start(config, BUILD)
     wait_for(tmp_path / "reached", process)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "store/raw").rglob("*.parquet")}
@@ -144,7 +137,7 @@ def test_a_stopped_build_does_not_mix_and_the_next_one_continues(tmp_path: Path)
     (tmp_path / "slow").unlink()
     assert start(config, BUILD).wait() == 0
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    whole = write_slow_corpus(tmp_path / "whole", "in_process", "in_process")
+    whole = write_slow_corpus(tmp_path / "whole", "in_process")
     (tmp_path / "whole/slow").unlink()
     assert start(whole, BUILD).wait() == 0
     assert hashes(tmp_path / "store") == hashes(tmp_path / "whole/store")

@@ -26,7 +26,7 @@ from assets.raw.places.open_input import open_input
 from assets.raw.raw_records import RAW
 from resources.settings.sources import Source
 
-ENGINE = {"steps": "in_process", "kind": "in_process", "workers": 1}
+ENGINE = {"kind": "in_process", "workers": 1}
 TOKEN = "hf_" + "secret" * 5
 NOISE = [os.urandom(500_000).hex() for _ in range(8)]
 

@@ -14,7 +14,7 @@ from command_line import until
 from many_runs import begin_raw, exit_codes
 from range_site import RangeSite, range_site
 
-ENGINE = {"steps": "in_process", "kind": "in_process", "workers": 1}
+ENGINE = {"kind": "in_process", "workers": 1}
 
 
 def lines(*numbers: int) -> bytes:

@@ -23,8 +23,7 @@ def config(tmp_path: Path, dagster_home: Path) -> Path:
     """A corpus that is built every minute, with the dagster.yaml that we ship."""
     shutil.copy(ROOT / ".dagster/dagster.yaml", dagster_home)
     nightly = {"enabled": True, "cron": "* * * * *"}
-    steps = {"steps": "in_process"}
-    return write_corpus(tmp_path, notify=KEEPS, engine=steps, schedule=nightly)
+    return write_corpus(tmp_path, notify=KEEPS, schedule=nightly)
 
 
 def kill_a_run(config: Path) -> None:

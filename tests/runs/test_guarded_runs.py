@@ -22,7 +22,7 @@ from resources.runs.run_notes import read_notes
 @pytest.fixture
 def config(tmp_path: Path, dagster_home: Path) -> Path:
     """A corpus whose hook keeps what it gets, at the DAGSTER_HOME of the test."""
-    return write_corpus(tmp_path, notify=KEEPS, engine={"steps": "in_process"})
+    return write_corpus(tmp_path, notify=KEEPS)
 
 
 @pytest.fixture

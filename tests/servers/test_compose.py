@@ -34,7 +34,7 @@ SUCCESS = dg.DagsterRunStatus.SUCCESS
 def test_runs_on_one_store_wait_in_the_queue(
     tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = write_corpus(tmp_path, engine={"steps": "in_process"})
+    config = write_corpus(tmp_path)
     ports = {"3000": str(free_port()), "4000": str(free_port()), "0.0.0.0": "127.0.0.1"}
     for name, value in {
         "TOKENMILL_CONFIG": str(config),

@@ -22,7 +22,7 @@ from corpus_loader.places.objects import Objects
 from pipeline_defs.commands.main import main
 from pipeline_defs.load_corpus import load_corpus
 
-ENGINE = {"steps": "in_process", "kind": "in_process", "workers": 1}
+ENGINE = {"kind": "in_process", "workers": 1}
 KEYS = ("a.jsonl", "b.jsonl.gz")
 CUT = b'{"text": "cut\n'
 

@@ -45,7 +45,7 @@ def stream_corpus(folder: Path, server: RedisServer, **options: Any) -> Any:
         sources=[stream, files],
         phases=phases,
         part_bytes=PART_BYTES,
-        engine={"steps": "in_process", "kind": "in_process"},
+        engine={"kind": "in_process"},
     )
     return open_corpus(config)
 
