@@ -54,17 +54,12 @@ class MainTable:
 
 
 @dataclass(frozen=True)
-class HistoryCheck:
-    """A check of one number among the metadata of a stage, by partition.
-
-    `has_jumped(corpus, number, earlier)`, the newest earlier number first, tells whether the number
-    is conspicuous, and gives the facts to show for it.
-    """
+class ZeroCheck:
+    """A check that warns, and blocks nothing, if a number among the metadata is not 0."""
 
     name: str
     number: str
     description: str
-    has_jumped: Callable[[Corpus, float, Sequence[float]], tuple[bool, Mapping[str, float]]]
 
 
 @dataclass(frozen=True)
@@ -137,7 +132,7 @@ class Stage(StageRecords[Provenance, Numbers]):
     is_held             True if a run leaves it as it is for a source that is held
     describe            metadata of a partition besides what every stage has
     conclude            warnings and metadata that need every partition of the run
-    check               a check of a number that `describe` gives, besides those of every stage
+    check               a check of a number that `describe` gives, which should be 0
     warning_check       a check that shows the warnings of `conclude`
     refusal             a check that fails single partitions
     before_commit       raise StoreError for a manifest that is not to be committed
@@ -165,7 +160,7 @@ class Stage(StageRecords[Provenance, Numbers]):
     is_held: bool = False
     describe: Callable[[Corpus, Manifest[Provenance, Numbers]], Metadata] | None = None
     conclude: Callable[[Corpus, Manifest[Provenance, Numbers]], Conclusion] | None = None
-    check: HistoryCheck | None = None
+    check: ZeroCheck | None = None
     warning_check: WarningCheck | None = None
     refusal: Refusal | None = None
     before_commit: Callable[[Corpus, Manifest[Provenance, Numbers], Plan], None] | None = None

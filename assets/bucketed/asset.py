@@ -38,7 +38,7 @@ from resources.content_windows import content_windows
 from resources.corpus import Corpus
 from resources.reused_array import reused_array
 from resources.settings.buckets import LONG, BucketConfig, BucketLayout
-from resources.stage import Conclusion, HistoryCheck, MainTable, Metadata, Stage
+from resources.stage import Conclusion, MainTable, Metadata, Stage, ZeroCheck
 from resources.store.mapped_files import map_arrow, read_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import (
@@ -191,11 +191,10 @@ def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
     return Conclusion([f"source {manifest.partition!r}: {warning}" for warning in warnings])
 
 
-LONG_CHECK = HistoryCheck(
+LONG_CHECK = ZeroCheck(
     name="conversations_fit",
     number="long_conversations",
     description="no conversation is longer than a sequence, so that none is cut or left out",
-    has_jumped=lambda corpus, long, earlier: (long > 0, {"too long": long}),
 )
 STAGE = Stage(
     *BUCKETED.fields(),

@@ -8,7 +8,6 @@ import msgspec
 import polars as pl
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
-from assets.deduped.clusters.report import rate_jump
 from assets.deduped.decontamination.contamination import contamination_markdown
 from assets.deduped.dedupe import Deduped, Findings, dedupe
 from assets.deduped.deduped_records import (
@@ -32,7 +31,7 @@ from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.profiles import Profile
 from resources.settings.dedup import DedupConfig
-from resources.stage import DriftCheck, HistoryCheck, MainTable, Metadata, Stage
+from resources.stage import DriftCheck, MainTable, Metadata, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import (
     FileRecord,
@@ -44,14 +43,6 @@ from resources.store.records import (
 )
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
-RATE_CHECK = HistoryCheck(
-    name="duplicate_rate",
-    number="duplicate_rate",
-    description="the share of duplicates is within dedup.max_rate_jump of its median in ten runs",
-    has_jumped=lambda corpus, rate, earlier: rate_jump(
-        rate, earlier, corpus.settings.dedup.max_rate_jump
-    ),
-)
 ADDED_COLUMNS = {
     "cluster_size": "documents of the cluster that this one is kept of, 1 without copies",
     "copies": "copies to train on, by dedup.rehydration",
@@ -301,6 +292,5 @@ STAGE = Stage(
     work=dedup_part,
     main_table=MainTable(KEPT, KEPT_COLUMNS | ADDED_COLUMNS),
     describe=describe_deduped,
-    check=RATE_CHECK,
     drift=DriftCheck(profile_of_deduped, judge_drift, drifts_of_deduped),
 )

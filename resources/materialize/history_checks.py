@@ -1,8 +1,8 @@
-"""Check a partition against its own history, as Dagster checks: a number, and what a run adds.
+"""Check what a run adds to a partition against the partition's own history.
 
-The history is in Dagster's records: each materialization has the number among its metadata, and the
-profile of what its run added, a few hundred bytes. It outlives the manifests that are kept, and the
-store has no clock in it. The checks warn and stop nothing: a jump may be intended.
+The history is in Dagster's records: each materialization has the profile of what its run added, a
+few hundred bytes. It outlives the manifests that are kept, and the store has no clock in it. The
+check warns and stops nothing: a drift may be intended.
 """
 
 from __future__ import annotations
@@ -13,65 +13,17 @@ from typing import Any
 import dagster as dg
 import msgspec
 
-from resources.corpus import Corpus
 from resources.profiles import Judgement, Profile
-from resources.stage import DriftCheck, HistoryCheck, Refusal, WarningCheck
+from resources.stage import DriftCheck
 from resources.store.records import Manifest, fingerprint_of
 
-NUMBER_RUNS = 10  # earlier materializations that are read
-DRIFT_RUNS = 60  # of those that added nothing there is no profile
+DRIFT_RUNS = 60  # earlier materializations that are read: some added nothing
 CHECK_DRIFT = "drift"
 PROFILE = "drift_profile"
 DRIFT_DESCRIPTION = (
     "what the run added is like what earlier runs added: kept share, reasons, languages, lengths, "
     "tokens per byte, copies"
 )
-
-
-def check_spec(check: HistoryCheck | WarningCheck | Refusal, asset: str) -> dg.AssetCheckSpec:
-    """Return the check as Dagster lists it; it blocks nothing."""
-    return dg.AssetCheckSpec(check.name, asset=asset, description=check.description)
-
-
-def check_history(
-    context: dg.AssetExecutionContext,
-    check: HistoryCheck,
-    corpus: Corpus,
-    metadata: Mapping[str, Mapping[str, Any]],
-) -> dg.AssetCheckResult:
-    """Return one result for all partitions of a run (`metadata` by partition) that names the jumps.
-
-    A partition without the number is left out.
-    """
-    jumped: list[str] = []
-    facts: dict[str, Mapping[str, float]] = {}
-    for partition, shown in metadata.items():
-        if (number := number_of(shown.get(check.number))) is None:
-            continue
-        values = earlier_values(context, partition, check.number, NUMBER_RUNS)
-        earlier = [value for value in map(number_of, values) if value is not None]
-        has_jumped, facts[partition] = check.has_jumped(corpus, number, earlier)
-        jumped += [partition] * has_jumped
-    return dg.AssetCheckResult(
-        check_name=check.name,
-        passed=not jumped,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(sentence(name, facts[name]) for name in jumped) or None,
-        metadata={"jumped": jumped, "partitions": {name: dict(facts[name]) for name in facts}},
-    )
-
-
-def number_of(value: Any) -> float | None:
-    """Return a number of Dagster's metadata, None for any other value."""
-    if isinstance(value, dg.FloatMetadataValue | dg.IntMetadataValue):
-        value = value.value
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else None
-
-
-def sentence(partition: str, facts: Mapping[str, float]) -> str:
-    """Return a sentence such as `prose: rate 0.4, median 0.1, runs 10`."""
-    return f"{partition}: " + ", ".join(f"{name} {value:.3g}" for name, value in facts.items())
 
 
 def drift_spec(asset: str) -> dg.AssetCheckSpec:
@@ -144,25 +96,15 @@ def profile_metadata(profile: Profile) -> dict[str, Any]:
 
 def earlier_profiles(context: dg.AssetExecutionContext, partition: str) -> list[Profile]:
     """Return the profiles in the newest materializations of a partition, the newest first."""
-    values = earlier_values(context, partition, PROFILE, DRIFT_RUNS)
+    is_partitioned = context.assets_def.partitions_def is not None
+    wanted = dg.AssetRecordsFilter(
+        context.asset_key, asset_partitions=[partition] if is_partitioned else None
+    )
+    found = context.instance.fetch_materializations(wanted, limit=DRIFT_RUNS).records
+    shown = (each.asset_materialization for each in found)
+    values = (each.metadata.get(PROFILE) for each in shown if each)
     return [
         msgspec.convert(value.data, Profile)
         for value in values
         if isinstance(value, dg.JsonMetadataValue)
     ]
-
-
-def earlier_values(
-    context: dg.AssetExecutionContext, partition: str, name: str, runs: int
-) -> list[Any]:
-    """Return a metadata value of a partition's newest materializations, the newest first.
-
-    None where a materialization does not have it. `runs` of them are read, by one query.
-    """
-    is_partitioned = context.assets_def.partitions_def is not None
-    wanted = dg.AssetRecordsFilter(
-        context.asset_key, asset_partitions=[partition] if is_partitioned else None
-    )
-    found = context.instance.fetch_materializations(wanted, limit=runs).records
-    shown = [each.asset_materialization for each in found]
-    return [each.metadata.get(name) for each in shown if each]

@@ -29,8 +29,6 @@ from resources.materialize.asset_events import (
 )
 from resources.materialize.history_checks import (
     check_drift,
-    check_history,
-    check_spec,
     drift_spec,
     made_under,
     profile_metadata,
@@ -62,6 +60,7 @@ from resources.stage import (
     Refusal,
     Stage,
     WarningCheck,
+    ZeroCheck,
 )
 from resources.store.records import (
     DEFAULT_COMPRESSION,
@@ -103,7 +102,11 @@ def stage_asset(
     ]
     checks += [dg.AssetCheckSpec(CHECK_COMPLETE, asset=stage.name, description=COMPLETE)]
     others = (stage.check, stage.warning_check, stage.refusal)
-    checks += [check_spec(check, stage.name) for check in others if check]
+    checks += [
+        dg.AssetCheckSpec(check.name, asset=stage.name, description=check.description)
+        for check in others
+        if check
+    ]
     checks += [drift_spec(stage.name)] if stage.drift else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill_policy: dagster is pinned for it
@@ -174,7 +177,7 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
         yield from observed_inputs(stage, stage.inputs, done)
         tags = provenance_tags(context)  # of what was planned, which is now the newest observation
     # Compared before this run's own numbers are part of the history.
-    results = [*check_results(done), *compared_with_history(context, stage, corpus, done)]
+    results = [*check_results(done), *warnings_of_run(context, stage, done)]
     concluded = conclude(context, stage, corpus, done)
     for each in (*concluded, *held):
         yield materialized(context.asset_key, each.manifest, each.metadata, tags)
@@ -193,20 +196,29 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     fail_at_the_end(context, here | earlier, is_all_else_well=is_all_else_well)
 
 
-def compared_with_history(
-    context: dg.AssetExecutionContext,
-    stage: Stage[Any, Any],
-    corpus: Corpus,
-    done: Sequence["Committed"],
+def warnings_of_run(
+    context: dg.AssetExecutionContext, stage: Stage[Any, Any], done: Sequence["Committed"]
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the results of the checks that compare a run with earlier ones."""
+    """Yield the results of the checks of numbers, and of what a run adds."""
     if stage.check:
-        described = {each.manifest.partition: each.described for each in done}
-        yield check_history(context, stage.check, corpus, described)
+        yield zero_result(stage.check, done)
     if stage.drift:
         profiles = {each.manifest.partition: each.profile for each in done if each.profile}
         states = {each.manifest.partition: each.drifts for each in done if each.drifts}
         yield check_drift(context, stage.drift, profiles, states)
+
+
+def zero_result(check: ZeroCheck, done: Sequence["Committed"]) -> dg.AssetCheckResult:
+    """Return the result of a check of a number, which names the partitions where it is not 0."""
+    numbers = {each.manifest.partition: each.described.get(check.number) for each in done}
+    found = {name: number for name, number in numbers.items() if number}
+    return dg.AssetCheckResult(
+        check_name=check.name,
+        passed=not found,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(f"{name}: {number}" for name, number in found.items()) or None,
+        metadata={"partitions": found},
+    )
 
 
 def observed_inputs(

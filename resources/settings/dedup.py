@@ -210,13 +210,6 @@ class DedupConfig(FrozenModel):
         description="file of `corpus duplicates ledger` with the ingest order of another build, "
         "for parts that are new to this store; parts in the store keep their order",
     )
-    max_rate_jump: float = Field(
-        default=0.1,
-        gt=0,
-        le=1,
-        description="change of the share of duplicates against the median of earlier runs above "
-        "which the check duplicate_rate warns",
-    )
     lines: RepeatedLinesConfig | None = Field(
         default=None, description="cuts lines that a source repeats (boilerplate, licence headers)"
     )

@@ -11,12 +11,12 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import lru_cache
 from io import BufferedRandom
 from pathlib import Path
 from stat import S_ISREG
-from typing import BinaryIO, Protocol, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias, TypeVar
 
 from resources.store.disk import (
     HASH_BLOCK_BYTES,
@@ -31,117 +31,54 @@ from resources.store.disk import (
 )
 from resources.store.scratch import Scratch, scratch_of
 
+if TYPE_CHECKING:
+    from resources.store.object_store import ObjectStore, WriterLease
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Hold(Protocol):
-    """The hold of a writer on a partition, which others can see."""
-
-    @property
-    def lock(self) -> BufferedRandom | None:
-        """The lock file, whose content is the writers' own; None on an object store."""
-
-    def is_alone(self) -> bool:
-        """Return whether no other writer works on the partition; none begins until `share`."""
-
-    def share(self) -> None:
-        """Let other writers begin."""
-
-    def check(self) -> None:
-        """Raise StoreError if others may have taken this writer for dead."""
-
-
-class Medium(Protocol):
-    """Files of a store by their local paths."""
-
-    def names(self, folder: Path) -> list[str]:
-        """Return the names of files and folders in a folder, sorted; none without the folder."""
-
-    def sizes(self, folder: Path) -> dict[str, int]:
-        """Return the size of every file in a folder, by name; nothing without the folder."""
-
-    def files_below(self, folder: Path) -> Sequence[str]:
-        """Return the path of every file below a folder, relative to it."""
-
-    def size(self, path: Path) -> int | None:
-        """Return the size of a file in bytes, None if there is none."""
-
-    def blocks(self, path: Path) -> Iterator[bytes]:
-        """Yield the content of a file, block by block."""
-
-    def read(self, path: Path) -> bytes:
-        """Read a small file as it is now; FileNotFoundError if there is none."""
-
-    def open(self, path: Path) -> BinaryIO:
-        """Open a file of which parts are read; FileNotFoundError if there is none."""
-
-    def bring(self, path: Path) -> bool:
-        """Make sure that a published file is at its path; False if there is none."""
-
-    def publish(self, temporary: Path, path: Path) -> None:
-        """Give a file its final name, over any that has it; readers never see a part of it."""
-
-    def create(self, path: Path, content: bytes) -> bool:
-        """Write a manifest if the name is free; False if it has other content.
-
-        It survives a power cut, and all that was published in its partition before does, too.
-        """
-
-    def take_away(self, path: Path, aside: Path) -> None:
-        """Move a file out of the store, to a local path; `publish` gives it back."""
-
-    def remove_all(self, paths: Sequence[Path]) -> None:
-        """Remove files that are there."""
-
-    def each(self, look: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """Look at items with this medium, as many at a time as it pays; return what was found."""
-
-    def sync(self, folder: Path) -> None:
-        """Make what was published below a folder survive a power cut."""
-
-    def hold(self, folder: Path) -> AbstractContextManager[Hold]:
-        """Hold a partition as a writer."""
-
-
 class DiskHold:
-    """A shared flock on the lock file of a partition; a writer that is alone has it exclusively."""
+    """The hold of a writer on a partition, which others can see: a shared flock on its lock file.
+
+    The content of that file is the writers' own.
+    """
 
     def __init__(self, lock: BufferedRandom) -> None:
         self.lock = lock
 
     def is_alone(self) -> bool:
-        """Return whether no other process holds the lock; then it is exclusive."""
+        """Return whether no other writer works on the partition; none begins until `share`."""
         return try_lock_alone(self.lock.fileno())
 
     def share(self) -> None:
-        """Share the lock."""
+        """Let other writers begin."""
         fcntl.flock(self.lock, fcntl.LOCK_SH)
 
     def check(self) -> None:
-        """Nothing to check: the system releases a lock with its process, and not before."""
+        """Raise nothing: the system releases a lock with its process, and not before."""
 
 
 class LocalDisk:
-    """Files on a local disk, at their paths."""
+    """Files on a local disk, by their paths; object_store.py has the same methods for objects."""
 
     def names(self, folder: Path) -> list[str]:
-        """Return the names in a folder, sorted."""
+        """Return the names of files and folders in a folder, sorted; none without the folder."""
         try:
             return sorted(os.listdir(folder))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
     def sizes(self, folder: Path) -> dict[str, int]:
-        """Return the size of every file in a folder."""
+        """Return the size of every file in a folder, by name; nothing without the folder."""
         return sizes_in(folder)
 
     def files_below(self, folder: Path) -> Sequence[str]:
-        """Return the path of every file below a folder."""
+        """Return the path of every file below a folder, relative to it."""
         return list(files_below(folder))
 
     def size(self, path: Path) -> int | None:
-        """Return the size of a file."""
+        """Return the size of a file in bytes, None if there is none."""
         try:
             status = path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -155,24 +92,31 @@ class LocalDisk:
                 yield block
 
     def read(self, path: Path) -> bytes:
-        """Read a file."""
+        """Read a small file as it is now; FileNotFoundError if there is none."""
         return path.read_bytes()
 
     def open(self, path: Path) -> BinaryIO:
-        """Open a file."""
+        """Open a file of which parts are read; FileNotFoundError if there is none."""
         return path.open("rb")
 
     def bring(self, path: Path) -> bool:
-        """Return whether the file is there."""
+        """Make sure that a published file is at its path; False if there is none."""
         return path.is_file()
 
     def publish(self, temporary: Path, path: Path) -> None:
-        """Rename a file; `sync` flushes it, which begins here."""
+        """Give a file its final name, over any that has it; readers never see a part of it.
+
+        `sync` flushes it, which begins here.
+        """
         begin_to_flush(temporary)
         os.replace(temporary, path)
 
     def create(self, path: Path, content: bytes) -> bool:
-        """Write a file, by link(2), which fails if the name exists."""
+        """Write a manifest if the name is free; False if it has other content.
+
+        It survives a power cut, and all that was published in its partition before does, too. By
+        link(2), which fails if the name exists.
+        """
         make_folder(path.parent)
         temporary = write_temporary(path.parent, path.name, content)
         sync_all(path.parent.parent)
@@ -186,30 +130,32 @@ class LocalDisk:
         return True
 
     def take_away(self, path: Path, aside: Path) -> None:
-        """Rename a file."""
+        """Move a file out of the store, to a local path; `publish` gives it back."""
         path.rename(aside)
 
     def remove_all(self, paths: Sequence[Path]) -> None:
-        """Remove files."""
+        """Remove files that are there."""
         for path in paths:
             path.unlink(missing_ok=True)
 
     def each(self, look: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """Look at one item after the other."""
+        """Look at items with this medium, as many at a time as it pays; return what was found."""
         return [look(item) for item in items]
 
     def sync(self, folder: Path) -> None:
-        """Flush all that was written to the folder's file system."""
+        """Make what was published below a folder survive a power cut."""
         sync_all(folder)
 
     @contextmanager
-    def hold(self, folder: Path) -> Iterator[Hold]:
-        """Open the lock file of a partition; the lock ends with the process."""
+    def hold(self, folder: Path) -> Iterator[DiskHold]:
+        """Hold a partition as a writer; the lock ends with the process."""
         make_folder(folder)
         with open(folder / ".lock", "a+b") as lock:
             yield DiskHold(lock)
 
 
+Medium: TypeAlias = "LocalDisk | ObjectStore"
+Hold: TypeAlias = "DiskHold | WriterLease"
 DISK = LocalDisk()
 
 

@@ -9,7 +9,6 @@ Both are created once and never written over: of two writers one commits. Deleti
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
@@ -152,8 +151,8 @@ def wait_for_sweepers(root: Path, manifests: Iterable[NamedManifest]) -> list[Na
     for each in manifests:
         folder = root / each.stage / each.partition
         medium = medium_of(folder)
-        with ExitStack() as stack:
-            stack.enter_context(medium.hold(folder)).share()
+        with medium.hold(folder) as hold:
+            hold.share()
             path = folder / "_manifests" / f"{each.number:08d}.json"
             if medium.size(path) is None:
                 gone.append(each)

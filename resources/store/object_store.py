@@ -53,7 +53,7 @@ POLL_SECONDS = 0.5
 
 
 class WriterLease:
-    """The lease of a writer on a partition (a Hold)."""
+    """The hold of a writer on a partition: its lease."""
 
     lock: BufferedRandom | None = None
 
@@ -178,7 +178,7 @@ class ObjectFile(io.RawIOBase):
 
 
 class ObjectStore:
-    """The objects behind a scratch, by the paths of their copies (a Medium)."""
+    """The objects behind a scratch, by the paths of their copies."""
 
     def __init__(self, scratch: Scratch) -> None:
         self.scratch = scratch

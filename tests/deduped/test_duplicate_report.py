@@ -13,7 +13,6 @@ from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
 from assets.deduped.clusters.report import (
     duplicates_markdown,
     largest_clusters,
-    rate_jump,
     summarize_clusters,
 )
 from assets.report.histograms import add_summaries
@@ -186,26 +185,3 @@ def test_an_excerpt_is_one_short_line_without_hidden_characters() -> None:
     assert as_excerpt("x" * 10_000_000) == "x" * 200 + "…"
     assert as_excerpt("\u200cनमस्ते\u200d 漢字") == "\u200cनमस्ते\u200d 漢字"
     assert as_excerpt("") == ""
-
-
-@pytest.mark.parametrize(
-    ("rate", "history", "expected"),
-    [
-        (0.9, [], False),
-        (0.3, [0.2], False),
-        (0.31, [0.2], True),
-        (0.09, [0.2], True),
-        (0.2, [0.9, 0.2, 0.2, 0.2], False),
-        (0.2, [0.2] * 4 + [0.9] * 6 + [0.2] * 100, True),
-    ],
-)
-def test_a_jump_is_further_from_the_median_than_allowed(
-    rate: float, history: list[float], expected: bool
-) -> None:
-    has_jumped, facts = rate_jump(rate, history, limit=0.1 + 1e-9)
-    assert has_jumped == expected
-    assert facts["rate"] == rate and facts["runs"] == min(10, len(history))
-
-
-def test_a_rate_at_the_limit_has_not_jumped() -> None:
-    assert rate_jump(0.75, [0.5], limit=0.25) == (False, {"rate": 0.75, "median": 0.5, "runs": 1})

@@ -7,7 +7,6 @@ no report reads a cluster again. A cluster is counted once: in the part of its s
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from math import sqrt
-from statistics import median
 
 import numpy as np
 import polars as pl
@@ -22,7 +21,6 @@ STEPS = 40
 SIZES = np.array([size << k for k in range(40) for size in (2, 3)])
 TOP_CLUSTERS = 10
 TOP_PAIRS = 20  # of sources
-HISTORY = 10  # runs: older ones say little about today's input
 
 
 def summarize_clusters(clusters: pl.DataFrame, source: str, num_documents: int) -> Summary:
@@ -137,18 +135,3 @@ def _largest(largest: Sequence[tuple[int, str, str]]) -> str:
     rows = [f"| {size:,} | `{doc_id}` | {as_excerpt(text)} |" for size, doc_id, text in largest]
     head = ["| documents | survivor | its text begins |", "|---:|---|---|"]
     return "\n".join([*head, *rows]) if rows else "No two documents are duplicates."
-
-
-def rate_jump(
-    rate: float, history: Sequence[float], limit: float
-) -> tuple[bool, dict[str, float | int]]:
-    """Compare a rate with the median of `history`; return if it is off by more than `limit`.
-
-    The numbers to show come second. `history` has the newest rate first; the newest HISTORY are
-    compared. The first of all rates cannot jump.
-    """
-    earlier = list(history)[:HISTORY]
-    if not earlier:
-        return False, {"rate": rate, "runs": 0}
-    usual = median(earlier)
-    return abs(rate - usual) > limit, {"rate": rate, "median": usual, "runs": len(earlier)}
