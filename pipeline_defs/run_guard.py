@@ -14,14 +14,12 @@ import dagster as dg
 
 from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
 from resources.corpus import Corpus
-from resources.event_lines import events_written, write_event
 from resources.materialize.history_checks import drifts_of_run
 from resources.runs.run_lock import run_lock, this_holder
 from resources.runs.run_notes import STORE, OpenNote, State, new_note
 from resources.settings.pipeline import Settings
 
 CANCEL_SECONDS = 2.0  # a canceled run ends within 5 s, the call of the hook included
-LEVELS = {"success": logging.INFO, "canceled": logging.WARNING}
 ENDS = (
     dg.DagsterEventType.STEP_SUCCESS,
     dg.DagsterEventType.STEP_FAILURE,
@@ -57,12 +55,10 @@ def guarded(
 
     holder = this_holder(run.run_id, run.job_name)
     with (
-        events_written(corpus, run.run_id),
         noted_end(corpus, context, note),
         run_lock(root, holder, tell, pause),
     ):
         note.change(state="running", waits_for="")
-        write_event("run_began", run.job_name)
         for event in events:
             follow(note, event)
             yield event
@@ -105,7 +101,6 @@ def noted_end(corpus: Corpus, context: RunContext, note: OpenNote) -> Iterator[N
             failed_sources=source_faults(instance, run),
             drifts=drifts,
         )
-        write_event("run_ended", state, level=LEVELS.get(state, logging.ERROR))
         if state != "success" or drifts:
             limit = CANCEL_SECONDS if state == "canceled" else None
             tell_of(instance, corpus, run, dg.DagsterRunStatus(state.upper()), limit)

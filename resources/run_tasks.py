@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,6 @@ from resources.engine.cost import Cost
 from resources.engine.map_parts import map_parts
 from resources.engine.run_task import Ended, PartError, PartTask, PartUseError
 from resources.engine.system_errors import SystemFault, concerns_all
-from resources.event_lines import About, EventNumbers, message_of, write_event
 from resources.progress import current
 from resources.settings.engine import EngineConfig
 from resources.store.scratch import Scratch, scratch_of
@@ -90,9 +88,7 @@ def ended_tasks(
             index, records = missing[ended.index], ended.result or []
             needed -= tasks[index].work_bytes
             current().add_records(records)
-            outcome = Outcome(tasks[index], records, (ended.cost,), False, error)
-            write_parts(outcome)
-            yield index, outcome
+            yield index, Outcome(tasks[index], records, (ended.cost,), False, error)
 
 
 @contextmanager
@@ -111,23 +107,6 @@ def stopped_by_errors(
         raise
     finally:
         generator.close()
-
-
-def write_parts(outcome: Outcome) -> None:
-    """Write a line about each part that a task has published, and one if it failed."""
-    task = outcome.task
-    if outcome.error is not None:
-        about = About(task.stage, task.partition, task.name)
-        write_event("part_failed", message_of(outcome.error), about, level=logging.ERROR)
-    for record in outcome.records:
-        numbers: EventNumbers = {
-            "rows_in": record.stats.rows_in,
-            "rows_kept": record.stats.rows_kept,
-            "bytes": record.stats.bytes,
-            "tokens": record.stats.tokens,
-        }
-        about = About(task.stage, task.partition, record.name)
-        write_event("part_published", "", about, numbers, logging.DEBUG)
 
 
 def explained(corpus: Corpus, error: PartError | None, needed: int) -> PartError | None:

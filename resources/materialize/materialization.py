@@ -4,7 +4,6 @@ Every stage goes through `run_stage`, so that every materialization has the same
 same checks and the same guarantees. Each partition fails alone (`resources/source_faults.py`).
 """
 
-import logging
 import traceback
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,6 @@ from msgspec import UNSET
 
 from resources.corpus import Corpus, stops_on_error
 from resources.engine.system_errors import final_errors_explained
-from resources.event_lines import About, EventNumbers, events_written, message_of, write_event
 from resources.held_sources import held_line, held_manifest, hold_of, under_holds
 from resources.materialize.asset_events import (
     materialized,
@@ -158,7 +156,6 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     faults = SourceFaults(stops_on_error(corpus), holds | earlier)
     tags = provenance_tags(context)
     with (
-        events_written(corpus, context.run.run_id),
         shown_progress(stage.name, context.log.info),
         wrong_use_is_not_retried(),
     ):
@@ -166,7 +163,6 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
             held = commit_held(corpus, stage, partitions, faults)
             planned = [name for name in partitions if hold_of(corpus, stage, name) is None]
             done = publish_partitions(corpus, stage, planned, faults)
-        write_partitions(stage, done, faults)
         is_last_attempt = context.retry_number >= RETRIES.max_retries
         faults.raise_unless_survived(len(partitions), is_last_attempt=is_last_attempt)
     for each in held:
@@ -413,31 +409,6 @@ def state_drifts(
         if before and is_new and made_under(before) == made_under(manifest):
             return stage.drift.states(corpus, typed(manifest, stage), typed(before, stage))
     return ()
-
-
-def write_partitions(
-    stage: Stage[Any, Any], done: Sequence[Committed], faults: SourceFaults
-) -> None:
-    """Write an event for each partition that was committed or failed."""
-    for each in done:
-        stats, ran = each.manifest.stats, report_of(each.outcomes)
-        numbers: EventNumbers = {
-            "rows_in": stats.rows_in,
-            "rows_kept": stats.rows_kept,
-            "rejected": sum(stats.rejected.values()),
-            "duplicates": stats.duplicates,
-            "quarantined": stats.quarantined,
-            "bytes": stats.bytes,
-            "tokens": stats.tokens,
-            "parts_computed": ran.parts_computed,
-            "parts_reused": ran.parts_reused,
-            "seconds": ran.seconds,
-            "cpu_seconds": ran.cpu_seconds,
-        }
-        write_event("committed", "", About(stage.name, each.manifest.partition), numbers)
-    for name, error in faults.failed.items():
-        place = About(stage.name, name)
-        write_event("failed", message_of(error), place, level=logging.ERROR)
 
 
 def log_lines(stage: Stage[Any, Any], done: Sequence[Committed]) -> list[str]:

@@ -18,6 +18,7 @@ SHOWN = 200  # characters of a wrong value
 REMOVED_KEYS: dict[KeyPath, str] = {
     ("engine", "steps"): "all steps run in the run's process, and parts in `engine.kind`",
     ("dedup", "max_rate_jump"): "the check `drift` compares the share of copies with earlier runs",
+    ("logging",): "handlers of `python_logs` in dagster.yaml get the log of runs",
     ("words", "obfuscation"): "disguised words (sh1t, f*ck) are no longer detected",
     ("tokenizer", "trainer"): "`tokenizers` trains every tokenizer",
     **{

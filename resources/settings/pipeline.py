@@ -55,7 +55,7 @@ from resources.settings.filtering.presets import DOMAINS, expand_presets, lay_ov
 from resources.settings.frozen_model import FrozenModel
 from resources.settings.holdout import HoldoutConfig
 from resources.settings.named_files import NamedFileError, YamlError, read_yaml
-from resources.settings.operations import LoggingConfig, NotifyConfig, ScheduleConfig
+from resources.settings.operations import NotifyConfig, ScheduleConfig
 from resources.settings.phases import PhaseConfig, ValidationPhase, continues_fault
 from resources.settings.shards import MASK_FORMATS, ShardConfig
 from resources.settings.sources import InputPlaces, Source, url_faults
@@ -146,9 +146,6 @@ class Settings(FrozenModel):
     urls: UrlConfig = Field(default=UrlConfig(), description="which URLs mean one page")
     notify: NotifyConfig = Field(
         default=NotifyConfig(), description="hook that is called when a run fails"
-    )
-    logging: LoggingConfig = Field(
-        default=LoggingConfig(), description="lines of JSON about runs, for log collectors"
     )
     engine: EngineConfig = Field(
         default=EngineConfig(), description="computation of parts, which never changes the output"
