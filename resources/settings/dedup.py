@@ -18,44 +18,6 @@ from resources.settings.decontamination import DecontaminationConfig
 from resources.settings.frozen_model import FrozenModel
 from resources.settings.repeats import RepeatedLinesConfig, SubstringsConfig
 
-# The integrands are smooth: 64 nodes give the answer of datasketch, which integrates adaptively,
-# for every threshold and weight tried, at 1/35 of its time for 4,096 values.
-_NODES = 64
-
-
-def candidate_probability(similarity: Any, bands: Any, rows: Any) -> Any:
-    """Return the chance that a pair of a Jaccard similarity becomes a candidate.
-
-    Two signatures whose values are equal with that probability agree in one of `bands` bands of
-    `rows` values each (Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section
-    3.4.2). Takes and returns numbers or arrays.
-    """
-    return 1 - (1 - similarity**rows) ** bands
-
-
-def solve_bands(threshold: float, false_negative_weight: float, num_perm: int) -> tuple[int, int]:
-    """Return (bands, rows), at most `num_perm` values in all, that separate pairs at `threshold`.
-
-    They minimise (1 - w) * (chance that a pair below the threshold is a candidate, integrated over
-    the similarity) + w * (chance that a pair above it is missed), as datasketch's
-    `MinHashLSH(threshold, num_perm, weights=(1 - w, w))`. Ties go to the fewest bands, then rows.
-    """
-    import numpy as np  # takes 0.3 s, which most readers of settings do not need
-
-    rows_by_bands = [np.arange(1, num_perm // bands + 1) for bands in range(1, num_perm + 1)]
-    rows = np.concatenate(rows_by_bands)[:, None]
-    bands = np.repeat(np.arange(1, num_perm + 1), [len(choices) for choices in rows_by_bands])[
-        :, None
-    ]
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    below = threshold * (nodes + 1) / 2
-    above = threshold + (1 - threshold) * (nodes + 1) / 2
-    false = threshold * candidate_probability(below, bands, rows) @ weights
-    missed = (1 - threshold) * (1 - candidate_probability(above, bands, rows)) @ weights
-    best = np.argmin((1 - false_negative_weight) * false + false_negative_weight * missed)
-    return int(bands[best, 0]), int(rows[best, 0])
-
-
 MAX_BANDS, MAX_ROWS = 256, 64
 EqualField = Annotated[str, Field(pattern=r"^(url|id|meta\..+)$")]
 WithinField = Annotated[str, Field(pattern=r"^(source|lang|license|meta\..+)$")]
@@ -88,12 +50,6 @@ SIGNING = {
     *("punctuation", "bands", "rows", "seed", "quality_field", "date_field", "decontamination"),
 }
 CLUSTERING = {"verify", "threshold", "clusters", "keep", "priority"}
-# Keys that have no effect unless another is set.
-NEEDS = {
-    "threshold": "verify",
-    "num_perm": "near_threshold",
-    "false_negative_weight": "near_threshold",
-}
 
 
 class DedupConfig(FrozenModel):
@@ -143,24 +99,6 @@ class DedupConfig(FrozenModel):
         ge=1,
         le=MAX_ROWS,
         description="signature values in a band, all of which must agree",
-    )
-    near_threshold: float | None = Field(
-        default=None,
-        gt=0,
-        lt=1,
-        description="similarity from which pairs should be found, instead of bands and rows",
-    )
-    false_negative_weight: float = Field(
-        default=0.5,
-        gt=0,
-        lt=1,
-        description="with near_threshold: weight of a missed pair against a false one",
-    )
-    num_perm: int = Field(
-        default=128,
-        ge=2,
-        le=4096,
-        description="with near_threshold: signature values that the bands may use",
     )
     seed: int = Field(default=1, ge=0, le=2**32 - 1, description="seed of the MinHash permutations")
     verify: Literal["none", "signature", "exact"] = Field(
@@ -228,30 +166,21 @@ class DedupConfig(FrozenModel):
     @model_validator(mode="wrap")
     @classmethod
     def lay_preset(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        """Lay the keys given over those of the preset, and solve bands and rows by threshold."""
+        """Lay the keys given over those of the preset."""
         if not isinstance(given, Mapping):
             return validate(given)
         preset = given.get("preset")
-        laid = {**DEDUP_PRESETS.get(preset if isinstance(preset, str) else "", {}), **given}
-        config = validate(laid)
-        config.check_used(given)
-        if config.near_threshold is None:
-            return config
-        bands, rows = solve_bands(
-            config.near_threshold, config.false_negative_weight, config.num_perm
-        )
-        solved = {"bands": bands, "rows": rows}
-        if any(key in given and getattr(config, key) != solved[key] for key in solved):
+        named = DEDUP_PRESETS.get(preset if isinstance(preset, str) else "", {})
+        config = validate({**named, **given})
+        # A dumped config has all keys: a default in it is no wish of the user's.
+        default = named.get("threshold", DedupConfig.model_fields["threshold"].default)
+        is_wished = "verify" not in given or config.threshold != default
+        if config.verify == "none" and "threshold" in given and is_wished:
             raise ValueError(
-                f"near_threshold {config.near_threshold} solves to {bands} bands of {rows} rows, "
-                f"bands {config.bands} and rows {config.rows} are given: remove one or the other"
+                f"threshold {config.threshold} does nothing without verify: set verify, or remove "
+                "threshold"
             )
-        if bands > MAX_BANDS or rows > MAX_ROWS:
-            raise ValueError(
-                f"near_threshold {config.near_threshold} with num_perm {config.num_perm} solves to "
-                f"{bands} bands of {rows} rows, more than {MAX_BANDS} or {MAX_ROWS}: lower num_perm"
-            )
-        return validate({**laid, **solved})
+        return config
 
     @field_validator("fields", "within")
     @classmethod
@@ -272,20 +201,6 @@ class DedupConfig(FrozenModel):
                     f"or more and copies from 0 to {2**32 - 1}"
                 )
         return table
-
-    def check_used(self, given: Mapping[str, Any]) -> None:
-        """Refuse keys that have no effect because another key is not set."""
-        defaults = {name: field.default for name, field in DedupConfig.model_fields.items()}
-        defaults |= DEDUP_PRESETS.get(self.preset or "", {})
-        for key, needed in NEEDS.items():
-            value = getattr(self, key)
-            is_off = getattr(self, needed) in (None, "none")
-            # A dumped config has all keys: a default in it is no wish of the user's.
-            is_wished = key in given and (needed not in given or value != defaults[key])
-            if is_off and is_wished:
-                raise ValueError(
-                    f"{key} {value} does nothing without {needed}: set {needed}, or remove {key}"
-                )
 
     @model_validator(mode="after")
     def check_together(self) -> Self:

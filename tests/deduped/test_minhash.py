@@ -148,6 +148,17 @@ def test_normalized_text_does_not_depend_on_position() -> None:
     assert result.to_list() == ["οδοσ οδοσ", "istanbul", None]
 
 
+def test_a_pair_shares_a_band_with_the_chance_of_its_similarity() -> None:
+    words = [f"w{number}" for number in range(40)]
+    texts = [" ".join(words[:30]), " ".join(words[10:])]  # half of all words are in both
+    found = 0
+    for seed in range(1, 401):
+        config = DedupConfig(bands=3, rows=2, ngram=1, seed=seed)
+        equal = np.equal(*map(np.array, signatures(texts, config))).reshape(3, 2)
+        found += bool(equal.all(axis=1).any())
+    assert found / 400 == pytest.approx(1 - (1 - 0.5**2) ** 3, abs=0.08)
+
+
 def fmix32(value: int) -> int:
     for factor, shift in ((0x85EBCA6B, 16), (0xC2B2AE35, 13), (1, 16)):
         value = (value ^ value >> shift) * factor % 2**32

@@ -9,7 +9,7 @@ import polars as pl
 
 from assets.deduped.minhash.minhash import permutations
 from assets.deduped.minhash.signatures import signatures
-from resources.settings.dedup import DedupConfig, solve_bands
+from resources.settings.dedup import DedupConfig
 
 TEXTS = ["The quick brown fox jumps over the lazy dog, twice.", "机器学习 GPU加速"]
 DOCUMENTS = pl.DataFrame({"doc_id": ["en", "zh"], "text": TEXTS})
@@ -66,12 +66,3 @@ def test_keys_of_fields_in_groups() -> None:
     _, keys = signatures(documents, config)
 
     assert keys.rows() == [(4819446071024910939, 0), (12145904336963457088, 1)]
-
-
-def test_solved_bands() -> None:
-    assert [solve_bands(threshold, 0.5, 128) for threshold in (0.5, 0.7, 0.8, 0.9)] == [
-        (25, 5),
-        (14, 9),
-        (9, 13),
-        (5, 25),
-    ]
