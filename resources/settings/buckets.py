@@ -9,18 +9,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
-    field_validator,
     model_serializer,
     model_validator,
 )
 
 from resources.settings.frozen_model import FrozenModel
+from resources.settings.key_types import ASCENDING, ascending, power_of_two
 
 MOST_CLASSES = 10  # the names of groups are sorted: class-10 would come before class-2
 PERCENTILE = "quality_percentile"
@@ -41,21 +40,13 @@ class QualityClasses(FrozenModel):
         "in classes. quality_percentile is the rank among the documents of the same source and "
         "language, measured once (`quality_scale`): later documents do not move earlier ones",
     )
-    limits: tuple[float, ...] = Field(
+    limits: Annotated[tuple[float, ...], ASCENDING] = Field(
         min_length=1,
         max_length=MOST_CLASSES - 1,
         description="ascending scores at which a class ends and the next begins: [0.4, 0.95] makes "
         "class-0 below 0.4, class-1 from 0.4 on, class-2 from 0.95 on. Documents without the score "
         "are in no class",
     )
-
-    @field_validator("limits")
-    @classmethod
-    def check_ascending(cls, limits: tuple[float, ...]) -> tuple[float, ...]:
-        """Refuse limits that are not finite and ascending."""
-        if not all(map(math.isfinite, limits)) or any(a >= b for a, b in pairwise(limits)):
-            raise ValueError(f"limits must be finite and ascending, got {list(limits)}")
-        return limits
 
 
 def class_names(limits: Sequence[float]) -> list[str]:
@@ -66,8 +57,7 @@ def class_names(limits: Sequence[float]) -> list[str]:
 def check_steps(steps: Steps) -> None:
     """Raise ValueError for steps with borders that do not ascend, or weights that draw nothing."""
     borders, weights = zip(*steps, strict=True)
-    if not all(map(math.isfinite, borders)) or any(a >= b for a, b in pairwise(borders)):
-        raise ValueError(f"the borders of `upsample` must be ascending, got {list(borders)}")
+    ascending(borders)
     for border, weight in steps:
         if not math.isfinite(weight) or weight < 0:
             raise ValueError(f"the weight below {border:g} is {weight}; it must be 0 or more")
@@ -145,7 +135,7 @@ class BucketConfig(FrozenModel):
         description="tokens of a sequence (pack, concat), or of the longest segment (decompose: a "
         "power of two)",
     )
-    edges: tuple[int, ...] = Field(
+    edges: Annotated[tuple[Annotated[int, Field(ge=1)], ...], ASCENDING] = Field(
         default=(128, 256, 512, 1024),
         min_length=1,
         max_length=MOST_BUCKETS - 1,
@@ -206,14 +196,6 @@ class BucketConfig(FrozenModel):
         "phase; null: all documents are packed together",
     )
 
-    @field_validator("edges")
-    @classmethod
-    def check_ascending(cls, edges: tuple[int, ...]) -> tuple[int, ...]:
-        """Refuse edges that are not positive and ascending."""
-        if edges[0] < 1 or any(low >= high for low, high in pairwise(edges)):
-            raise ValueError(f"edges must be positive and ascending, got {list(edges)}")
-        return edges
-
     @model_validator(mode="after")
     def check_keys(self) -> Self:
         """Refuse a key that the mode does not use, and keys that contradict each other."""
@@ -240,13 +222,10 @@ class BucketConfig(FrozenModel):
 
     def _check_powers(self) -> None:
         for key in ("min_length", "sequence_length"):
-            value: int = getattr(self, key)
-            if value & (value - 1):
-                low = 1 << (value.bit_length() - 1)
-                raise ValueError(
-                    f"{key} must be a power of two in mode decompose, got {value}. "
-                    f"Take {low} or {2 * low}"
-                )
+            try:
+                power_of_two(getattr(self, key))
+            except ValueError as error:
+                raise ValueError(f"{key}, in mode decompose: {error}") from None
         if self.min_length > self.sequence_length:
             raise ValueError(
                 f"min_length {self.min_length} must not be above sequence_length "

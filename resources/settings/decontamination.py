@@ -8,13 +8,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from resources.settings.frozen_model import FrozenModel
-from resources.settings.sources import FileFormat, InputPlaces, NonEmpty
+from resources.settings.key_types import NAME, ONE_OR_MORE, NonEmpty, each_once
+from resources.settings.sources import FileFormat, InputPlaces
 
 INDEXING = {"sets", "ngram", "min_item_words"}
-
-
-def _as_tuple(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
 
 
 def _as_ngram(value: object) -> object:
@@ -29,16 +26,14 @@ def _as_ngram(value: object) -> object:
 class EvaluationSet(InputPlaces):
     """One evaluation set: its files, and the fields of a record that make an item."""
 
-    name: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", description="name of the set, in reports"
-    )
-    where: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
+    name: str = Field(pattern=NAME, description="name of the set, in reports")
+    where: Annotated[tuple[NonEmpty, ...], ONE_OR_MORE] = Field(
         min_length=1, repr=False, description="files, folders, globs or URLs, as of a source"
     )
     format: FileFormat = Field(
         default="auto", description="file format; auto tells it from the file name"
     )
-    fields: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
+    fields: Annotated[tuple[NonEmpty, ...], ONE_OR_MORE] = Field(
         default=("text",),
         min_length=1,
         description="fields that make the item's text, joined in this order, by dotted path: a "
@@ -100,9 +95,7 @@ class DecontaminationConfig(FrozenModel):
     @model_validator(mode="after")
     def check_names(self) -> Self:
         """Refuse sets of the same name, since hits name their set."""
-        names = [evaluation_set.name for evaluation_set in self.sets]
-        if len(set(names)) < len(names):
-            raise ValueError(f"sets: each needs a name of its own (got {', '.join(names)})")
+        each_once(tuple(evaluation_set.name for evaluation_set in self.sets))
         return self
 
     def indexing(self) -> dict[str, Any]:

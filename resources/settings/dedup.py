@@ -16,6 +16,7 @@ from pydantic import (
 
 from resources.settings.decontamination import DecontaminationConfig
 from resources.settings.frozen_model import FrozenModel
+from resources.settings.key_types import EACH_ONCE
 from resources.settings.repeats import RepeatedLinesConfig, SubstringsConfig
 
 MAX_BANDS, MAX_ROWS = 256, 64
@@ -64,13 +65,13 @@ class DedupConfig(FrozenModel):
         description="form of the text that must be equal. whole: as it is; whitespace: with white "
         "space folded; words: the words as they are shingled (case and punctuation as below)",
     )
-    fields: tuple[EqualField, ...] = Field(
+    fields: Annotated[tuple[EqualField, ...], EACH_ONCE] = Field(
         default=(),
         description="fields whose equal values make two documents duplicates: url, meta.<name>, or "
         "id, the record's own, which needs the source's `id_field`; a document without a value has "
         "no such duplicate",
     )
-    within: tuple[WithinField, ...] = Field(
+    within: Annotated[tuple[WithinField, ...], EACH_ONCE] = Field(
         default=(),
         description="fields whose values must be equal for documents to be compared: source, lang, "
         "license or meta.<name> (a snapshot); empty: all documents are compared",
@@ -114,7 +115,7 @@ class DedupConfig(FrozenModel):
         description="definition of a cluster. components: chains of similar pairs; star: every "
         "removed document is itself similar to the one that stays",
     )
-    keep: tuple[KeepKey, ...] = Field(
+    keep: Annotated[tuple[KeepKey, ...], EACH_ONCE] = Field(
         default=("priority", "ingested", "cleanest", "longest"),
         description="order of keys by which one document of a cluster stays: the best by the first "
         "key, ties by the next ones, at last the smallest doc_id. ingested: documents of earlier "
@@ -182,14 +183,6 @@ class DedupConfig(FrozenModel):
             )
         return config
 
-    @field_validator("fields", "within")
-    @classmethod
-    def check_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Refuse a field that is named twice."""
-        if len(set(names)) < len(names):
-            raise ValueError(f"each field once (got {list(names)}): remove the repeated ones")
-        return names
-
     @field_validator("rehydration")
     @classmethod
     def check_copies(cls, table: str | dict[int, int] | None) -> str | dict[int, int] | None:
@@ -209,8 +202,8 @@ class DedupConfig(FrozenModel):
             raise ValueError("keep: quality needs quality_field: name a score or meta.<name>")
         if {"newest", "oldest"} & set(self.keep) and self.date_field is None:
             raise ValueError("keep: newest and oldest need date_field: name meta.<name>")
-        if len(set(self.keep)) < len(self.keep) or {"newest", "oldest"} <= set(self.keep):
-            raise ValueError(f"keep: each key once, newest or oldest (got {list(self.keep)})")
+        if {"newest", "oldest"} <= set(self.keep):
+            raise ValueError(f"keep: either newest or oldest, got {list(self.keep)}")
         return self
 
     @property

@@ -25,6 +25,7 @@ from pydantic import (
 from resources.settings.buckets import Steps, check_steps
 from resources.settings.faults import nearest
 from resources.settings.frozen_model import FrozenModel
+from resources.settings.key_types import EACH_ONCE
 from resources.settings.shards import FormatName
 
 Weighting = Literal["natural", "temperature", "unimax"]
@@ -125,7 +126,7 @@ class PhaseConfig(FrozenModel):
         default_factory=dict,
         description="cap of epochs by source, instead of max_epochs (with unimax: warn_epochs)",
     )
-    buckets: tuple[str, ...] | None = Field(
+    buckets: Annotated[tuple[str, ...], EACH_ONCE] | None = Field(
         default=None, min_length=1, description="buckets that the phase draws from; null: all"
     )
     upsample: Steps | None = Field(
@@ -222,8 +223,6 @@ class PhaseConfig(FrozenModel):
             raise ValueError("give either `tokens` or `one_epoch_of`")
         if self.sources is not None and self.weighting is None:
             raise ValueError("`sources` goes with `weighting`; `weights` and `budgets` name theirs")
-        if self.buckets is not None and len(set(self.buckets)) < len(self.buckets):
-            raise ValueError(f"`buckets` names one twice: {list(self.buckets)}")
         if self.sources is not None and not self.sources:
             raise ValueError("`sources` is empty; name some, or leave it out for all")
         if self.continues is not None and "seed" in self.model_fields_set:

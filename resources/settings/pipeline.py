@@ -54,6 +54,7 @@ from resources.settings.filtering.language_rules import (
 from resources.settings.filtering.presets import DOMAINS, expand_presets, lay_over
 from resources.settings.frozen_model import FrozenModel
 from resources.settings.holdout import HoldoutConfig
+from resources.settings.key_types import NAME
 from resources.settings.named_files import NamedFileError, YamlError, read_yaml
 from resources.settings.operations import NotifyConfig, ScheduleConfig
 from resources.settings.phases import PhaseConfig, ValidationPhase, continues_fault
@@ -64,7 +65,6 @@ from resources.settings.tracking import UrlConfig
 from resources.store.records import DEFAULT_COMPRESSION, Compression
 from resources.store.store_place import ScratchConfig, absolute, check_store, root_of
 
-NAME_PATTERN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
 CONFIG_VARIABLE = "TOKENMILL_CONFIG"
 STORE_VARIABLE = "TOKENMILL_STORE"
 DEFAULT_CONFIG = "pipeline.yaml"
@@ -158,8 +158,8 @@ class Settings(FrozenModel):
         names = [item.name for item in items]
         faults: list[tuple[KeyPath, str]] = []
         for index, name in enumerate(names):
-            if not NAME_PATTERN.fullmatch(name):
-                faults.append(((index, "name"), f"{name!r} must match {NAME_PATTERN.pattern}"))
+            if not re.fullmatch(NAME, name):
+                faults.append(((index, "name"), f"{name!r} must match {NAME}"))
             if name in names[:index]:
                 faults.append(((index, "name"), f"{name!r} is used before; rename one"))
         if faults:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field
 
 from resources.settings.frozen_model import FrozenModel
+from resources.settings.key_types import EACH_ONCE
 from resources.settings.plug_ins import check_plug_in
 
 FORMAT_NAMES = (
@@ -28,7 +29,7 @@ class ShardConfig(FrozenModel):
         le=2 << 30,  # MDS and litData address a shard's bytes with 32 bits
         description="bytes of token ids in a shard, padding included, before compression",
     )
-    formats: tuple[FormatName, ...] = Field(
+    formats: Annotated[tuple[FormatName, ...], EACH_ONCE] = Field(
         default=("parquet", "megatron"),
         min_length=1,
         description="file formats of every shard, each in its own folder: "
@@ -50,14 +51,6 @@ class ShardConfig(FrozenModel):
         description="folder that `corpus shards ledger` wrote for another build: the first build "
         "of a store makes the same generations, in the same order",
     )
-
-    @field_validator("formats")
-    @classmethod
-    def check_named_once(cls, formats: tuple[FormatName, ...]) -> tuple[FormatName, ...]:
-        """Refuse a format that is named twice."""
-        if len(set(formats)) < len(formats):
-            raise ValueError(f"formats must differ, got {list(formats)}")
-        return formats
 
     def data(self) -> dict[str, int]:
         """Return the keys that the rows of a shard and their order depend on."""

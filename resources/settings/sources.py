@@ -22,6 +22,7 @@ from corpus_loader.places.url_secrets import identity, key_of, query_keys, shown
 from resources.settings.faults import KeyPath, dotted
 from resources.settings.frozen_model import FrozenModel
 from resources.settings.holdout import HoldoutConfig
+from resources.settings.key_types import NAME, ONE_OR_MORE, NonEmpty, as_tuple
 from resources.settings.plug_ins import check_plug_in
 from resources.settings.tokenizer import FillInTheMiddle
 
@@ -33,17 +34,12 @@ FILE_FORMATS = (
 FileFormat = Annotated[
     str, AfterValidator(lambda name: check_plug_in("readers", name, FILE_FORMATS))
 ]
-NonEmpty = Annotated[str, Field(min_length=1)]
 Allowed = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 CONDITION = re.compile(r"\s*(?P<path>[^=!<>\"'\s]+)\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
 DATABASE = "db"  # key of a Redis URL that tells streams apart, and is no secret
 HUB_KEYS = ("config", "split", "revision")
 ZSTD_WINDOW_LOG = 27  # the limit of `zstd -d`
 BARE_WORD = re.compile(r"[^=<>\"'\s]+")
-
-
-def _as_tuple(value: object) -> object:
-    return (value,) if isinstance(value, str | int | float | bool) else value
 
 
 def _joined(value: object) -> object:
@@ -69,7 +65,7 @@ def _condition(text: str) -> tuple[str, Scalar]:
 
 def _parse_filter(value: object) -> object:
     if isinstance(value, dict):
-        return {path: _as_tuple(allowed) for path, allowed in value.items()}
+        return {path: as_tuple(allowed) for path, allowed in value.items()}
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
         return value
@@ -141,12 +137,10 @@ class InputPlaces(FrozenModel):
     """
 
     name: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$",
+        pattern=NAME,
         description="name of the source, its partition and its folder",
     )
-    where: Annotated[
-        tuple[NonEmpty, ...], BeforeValidator(_as_tuple), AfterValidator(usable_places)
-    ] = Field(
+    where: Annotated[tuple[NonEmpty, ...], ONE_OR_MORE, AfterValidator(usable_places)] = Field(
         min_length=1,
         repr=False,
         description="files, folders, globs, the same on object stores (s3, gs, az) and hdfs, "
@@ -160,7 +154,7 @@ class InputPlaces(FrozenModel):
         description=f"file format: {', '.join(FILE_FORMATS[1:])}, or one that a package adds; "
         "auto: by the file name",
     )
-    identity_query: Annotated[tuple[NonEmpty, ...], BeforeValidator(_as_tuple)] = Field(
+    identity_query: Annotated[tuple[NonEmpty, ...], ONE_OR_MORE] = Field(
         default=(),
         exclude=True,
         description="keys of a URL's query that tell its files apart; other keys are secrets or "
@@ -305,7 +299,7 @@ class SourceConfig(InputPlaces):
     )
     lang_field: str = Field("lang", min_length=1, description="field of the language")
     license_field: str = Field("license", min_length=1, description="field of the licence")
-    columns: Annotated[tuple[NonEmpty, ...] | None, BeforeValidator(_as_tuple)] = Field(
+    columns: Annotated[tuple[NonEmpty, ...] | None, ONE_OR_MORE] = Field(
         None,
         min_length=1,
         description="fields of a record that are read, the others are left out; of Parquet only "

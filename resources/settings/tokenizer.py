@@ -7,8 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from resources.settings.frozen_model import FrozenModel
-
-NonEmpty = Annotated[str, Field(min_length=1)]
+from resources.settings.key_types import NonEmpty, each_once
 
 
 class FillInTheMiddle(FrozenModel):
@@ -42,8 +41,7 @@ class FillTokens(FrozenModel):
     @model_validator(mode="after")
     def check_difference(self) -> Self:
         """Refuse a token that stands for two pieces."""
-        if len(set(self.all)) < len(self.all):
-            raise ValueError(f"prefix, middle and suffix must differ, got {list(self.all)}")
+        each_once(self.all)
         return self
 
     @property

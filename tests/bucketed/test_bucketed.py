@@ -392,8 +392,14 @@ def test_bad_edges_are_refused(edges: tuple[int, ...]) -> None:
         ({"overlap": 2048}, "overlap 2048 must be less than sequence_length 2048"),
         ({"overlap": 1, "long_documents": "truncate"}, "overlap needs `long_documents: split`"),
         ({"extend_rests": True, "long_documents": "truncate"}, "extend_rests needs"),
-        ({"mode": "decompose", "min_length": 48}, "min_length must be a power .* Take 32 or 64"),
-        ({"mode": "decompose", "sequence_length": 3000}, "sequence_length must be a power"),
+        (
+            {"mode": "decompose", "min_length": 48},
+            "min_length, in mode decompose: must be a power .* Take 32 or 64",
+        ),
+        (
+            {"mode": "decompose", "sequence_length": 3000},
+            "sequence_length, in mode decompose: must be a power",
+        ),
         ({"mode": "decompose", "sequence_length": 32}, "min_length 64 must not be above"),
     ],
 )

@@ -305,7 +305,7 @@ def test_tags_name_the_sets() -> None:
         ({"ngram": "0-words"}, "greater than or equal to 1"),
         ({"ngram": "999-characters"}, "less than or equal to 200"),
         ({"sets": []}, "at least 1"),
-        ({"sets": [{"name": "a", "where": "x"}] * 2}, r"a name of its own \(got a, a\)"),
+        ({"sets": [{"name": "a", "where": "x"}] * 2}, r"each once, got \['a', 'a'\]"),
         ({"sets": [{"name": "../a", "where": "x"}]}, "match pattern"),
         ({"sets": [{"name": "a", "where": "x", "fields": []}]}, "at least 1"),
         ({"min_share": 1.5}, "less than or equal to 1"),

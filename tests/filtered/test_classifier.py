@@ -280,7 +280,7 @@ def test_a_model_survives_its_table(tmp_path: Path) -> None:
         ({"labelled": None, "good": ["a"]}, "good is given, bad is not"),
         ({"labelled": None, "bad": ["a"]}, "bad is given, good is not"),
         ({"good": ["a", "b"], "bad": ["b"]}, r"\['b'\] are named twice"),
-        ({"buckets": 3000}, "power of two, such as 4096"),
+        ({"buckets": 3000}, "power of two, got 3000. Take 2048 or 4096"),
         ({"buckets": 512}, "greater than or equal to 1024"),
         ({"held_out": 0}, "greater than 0"),
         ({"goods": ["a"]}, "goods"),

@@ -271,7 +271,7 @@ def test_a_source_without_the_score_is_in_no_class(tmp_path: Path, build: Build)
             {"phases": [PHASE | {"upsample": [[16, 0], [38, 1]]}]},
             "it ends at 38, so that scores from 38 on have no weight",
         ),
-        ({"phases": [PHASE | {"upsample": [[38, 0], [16, 1]]}]}, "must be ascending"),
+        ({"phases": [PHASE | {"upsample": [[38, 0], [16, 1]]}]}, "finite and ascending"),
         ({"phases": [PHASE | {"upsample": [[40, 0]]}]}, "all weights of `upsample` are 0"),
         ({"buckets": PACKED | {"classes": {"limits": [0.9, 0.4]}}}, "finite and ascending"),
         (

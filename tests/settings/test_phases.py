@@ -48,7 +48,7 @@ def phase(**config: object) -> PhaseConfig:
         ({"weights": {"a": 1}, "batch_samples": 4097}, "less than or equal to 4096"),
         ({"weights": {"a": 1}, "max_epochs": math.inf}, "finite number"),
         ({"weights": {"a": 1}, "target_bytes": 1 << 40}, "less than or equal to 2147483648"),
-        ({"weights": {"a": 1}, "buckets": ["64", "64"]}, "`buckets` names one twice"),
+        ({"weights": {"a": 1}, "buckets": ["64", "64"]}, "each once"),
         ({"weights": {"a": 1}, "formats": ["json"]}, "formats here: parquet, megatron"),
         ({"weights": {"a": 1}, "wieghts": {}}, "Extra inputs"),
     ],

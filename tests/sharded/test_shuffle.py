@@ -136,7 +136,7 @@ def test_sequences_of_two_lengths_have_none_in_common() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"formats": ["mds", "mds"]}, "formats must differ"),
+        ({"formats": ["mds", "mds"]}, "each once"),
         ({"formats": ["tfrecord"]}, "parquet, megatron, mds"),
         ({"formats": []}, "at least 1 item"),
         ({"target_bytes": 4 << 30}, "less than or equal to 2147483648"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from resources.settings.frozen_model import FrozenModel
+from resources.settings.key_types import POWER_OF_TWO
 
 
 class ClassifierConfig(FrozenModel):
@@ -30,7 +31,7 @@ class ClassifierConfig(FrozenModel):
         "labelled file",
     )
     ngram_words: int = Field(default=2, ge=1, le=5, description="words in the longest n-gram")
-    buckets: int = Field(
+    buckets: Annotated[int, POWER_OF_TWO] = Field(
         default=1 << 18,
         ge=1 << 10,
         le=1 << 24,
@@ -60,14 +61,6 @@ class ClassifierConfig(FrozenModel):
         le=1 << 24,
         description="bytes at the start of a document that it is judged by",
     )
-
-    @field_validator("buckets")
-    @classmethod
-    def check_buckets(cls, buckets: int) -> int:
-        """Refuse a number that is no power of two: a bucket is the top bits of a hash."""
-        if buckets & (buckets - 1):
-            raise ValueError(f"must be a power of two, such as {1 << buckets.bit_length()}")
-        return buckets
 
     @model_validator(mode="after")
     def check_examples(self) -> Self:
