@@ -98,8 +98,7 @@ def measure(whole: Path, sample: Path, tokenizer: Path) -> None:
     print(f"{'one core':<34}{'MB':>6}{'start s':>9}{'first':>8}{'warm':>8}  MB/s; peak MB")
     for name, part in (("fastokens", whole), ("gigatoken", whole), ("tokenizers", sample)):
         line(f"{name} alone", part, in_new_process(encode_only, name, part, tokenizer))
-    ours = line("whole stage", whole, in_new_process(whole_stage, whole, tokenizer, False))
-    line("whole stage, with offsets", whole, in_new_process(whole_stage, whole, tokenizer, True))
+    ours = line("whole stage", whole, in_new_process(whole_stage, whole, tokenizer))
     theirs = line("datatrove", sample, in_new_process(datatrove_stage, sample, tokenizer))
     if theirs:
         first, warm = (mine / other for mine, other in zip(ours, theirs, strict=True))
@@ -176,7 +175,7 @@ def encoder_named(name: str, tokenizer_json: str) -> Callable[[pl.Series], objec
     return lambda texts: [rust.encode(text) for text in texts.cast(pl.Binary)]
 
 
-def whole_stage(part: Path, tokenizer: Path, offsets: bool) -> Any:
+def whole_stage(part: Path, tokenizer: Path) -> Any:
     """What the asset does for one part: read, encode, check, write, hash, publish."""
     from assets.deduped.document_files import KeptDocuments
     from assets.tokenized.asset import EncodeInputs, encode_part
@@ -189,7 +188,7 @@ def whole_stage(part: Path, tokenizer: Path, offsets: bool) -> Any:
     start = time.process_time()
     encoders = load_encoders(tokenizer.read_text(encoding="utf-8"))
     reference = encoders.reference.tokenizer
-    form = TokenFormat(reference.get_vocab_size(), reference.token_to_id(END), None, offsets)
+    form = TokenFormat(reference.get_vocab_size(), reference.token_to_id(END))
     one = pl.DataFrame({"doc_id": ["0" * 32], "text": ["a document"]})
     round_trip(one, encode_documents(one, encoders, form), encoders, form)  # loads numba: 1 s
     documents = KeptDocuments(as_it_is(part), None)

@@ -3,7 +3,7 @@
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -78,11 +78,12 @@ from resources.tasks import GLOBAL, Plan, Task, tasks_of
 CHATS_VERSION = 2  # raised when conversations are encoded in another way; texts keep their parts
 REJECTED = "rejected"  # kind of file: conversations that are not encoded, and why
 
+NO_OFFSETS = {"offsets": False}  # of the config of earlier versions: their parts stay
+
 TOKEN_COLUMNS = {
     "doc_id": "the document",
     "tokens": "token ids of its text, the end-of-document id last",
     "loss_mask": "whether each token is learned, of conversations",
-    "offsets": "bytes of the text at which its tokens begin",
 }
 ROUND_TRIP_CHECK = ZeroCheck(
     name="round_trip",
@@ -114,11 +115,11 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
     """Plan one task per deduped part."""
     deduped = corpus.store.newest(DEDUPED, source)
     made = corpus.store.newest(TOKENIZER, GLOBAL)
-    tokenizer, offsets = made.parts[0].stats.numbers, corpus.settings.tokenizer.offsets
+    tokenizer = made.parts[0].stats.numbers
     config: dict[str, object] = {
         "begin_of_document": tokenizer.begin_of_document,
         "end_of_document": tokenizer.end_of_document,
-        "offsets": offsets,
+        **NO_OFFSETS,
     }
     loaded = corpus.store.part_file(made, made.parts[0], "tokenizer")
     is_trained = made.config["path"] is None
@@ -129,14 +130,12 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
         tokenizer.vocab_size,
         tokenizer.end_of_document_id,
         tokenizer.begin_of_document_id,
-        offsets,
         fill,
     )
     is_chat, template = corpus.settings.is_chat(source), None
     if is_chat:
         template = find_template(corpus.settings.tokenizer, corpus.config.parent)
-        form = replace(form, offsets=False)  # the text that is encoded is not the document's
-        config |= {"offsets": False, "chat_template": template.source, "chats": CHATS_VERSION}
+        config |= {"chat_template": template.source, "chats": CHATS_VERSION}
         config |= {f"template_{name}": value for name, value in template.variables}
     maker, tasks = tasks_of(corpus, TOKENIZED, source), []
     for part in deduped.parts:
@@ -341,8 +340,8 @@ def settings_of(settings: Settings) -> dict[str, object]:
         for source in settings.sources
         if source.fill_in_the_middle is not None
     }
-    keys = {"offsets", "chat_template"} | ({"fill_in_the_middle_tokens"} if used else set())
-    dump = settings.tokenizer.model_dump(mode="json", include=keys)
+    keys = {"chat_template"} | ({"fill_in_the_middle_tokens"} if used else set())
+    dump = settings.tokenizer.model_dump(mode="json", include=keys) | NO_OFFSETS
     return dump | {"fill_in_the_middle": used} if used else dump
 
 

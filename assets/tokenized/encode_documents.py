@@ -30,7 +30,7 @@ from assets.tokenized.fill_in_the_middle import (
     whole,
 )
 from assets.tokenized.text_pieces import encode_pieces, is_cut
-from assets.tokenized.token_spellings import byte_starts, token_sizes
+from assets.tokenized.token_spellings import token_sizes
 from assets.tokenized.tokenizer import token_dtype
 from corpus_loader.permutation import derive_key, mix64
 from resources.reused_array import NewArray
@@ -86,12 +86,11 @@ COMPARED_CHARS = 500  # of each sampled document; the reference encoder is slow
 
 @dataclass(frozen=True)
 class TokenFormat:
-    """Stored form of a document: the ids around its own, its offsets, what is rearranged."""
+    """Stored form of a document: the ids around its own, and what is rearranged."""
 
     vocab_size: int
     end_id: int
     begin_id: int | None = None
-    offsets: bool = False
     fill: FillForm | None = None
 
     @property
@@ -144,10 +143,7 @@ def encode_with(
     """Encode each document; put the begin id, if there is one, before its ids and the end id after.
 
     In: doc_id String, text String. Out, same order, without documents whose text gives no token:
-    doc_id, tokens List(UInt16 or UInt32), and with `form.offsets` offsets List(UInt32): the byte of
-    the text where each token starts, 0 for the begin id, the text's length for the end id; for a
-    special token of a rearranged document, that of the text after it. The tokens are in a
-    `new_array`.
+    doc_id, tokens List(UInt16 or UInt32). The tokens are in a `new_array`.
     """
     texts = documents["text"]
     draws = None if form.fill is None else draw(doc_heads(documents["doc_id"]), form.fill)
@@ -155,58 +151,46 @@ def encode_with(
     num_bytes = texts.str.len_bytes().to_numpy()
     capacity = int(num_bytes.sum(dtype=np.int64)) + num_marks * len(texts)
     ids = GrowingArray(form.dtype, capacity, new_array)  # byte-level BPE has at most an id a byte
-    starts = GrowingArray(np.uint32, capacity if form.offsets else 0)
-    columns = TokenColumns(encoder, reference, form, ids, starts)
+    columns = TokenColumns(encoder, reference, form, ids)
     for rows in slices_of(num_bytes):
         sections = whole(
             texts[rows], NO_ID if form.begin_id is None else form.begin_id, form.end_id
         )
         if draws is not None and form.fill is not None:
             sections = rearrange(sections, draws.of(rows), form.fill)
-        columns.add(sections, num_bytes[rows])
+        columns.add(sections, len(num_bytes[rows]))
     num_tokens = np.concatenate([np.zeros(0, np.int64), *columns.num_tokens])
     is_kept = num_tokens > 0
     doc_ids = documents["doc_id"].filter(pl.Series(is_kept))
     sizes = num_tokens[is_kept] + form.marks_of(doc_ids).to_numpy()
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    lists = {"tokens": list_series(columns.ids.values, offsets)}
-    if form.offsets:
-        lists["offsets"] = list_series(columns.starts.values, offsets)
-    return documents.select("doc_id").filter(pl.Series(is_kept)).with_columns(**lists)
+    kept = documents.select("doc_id").filter(pl.Series(is_kept))
+    return kept.with_columns(tokens=list_series(columns.ids.values, offsets))
 
 
 @dataclass
 class TokenColumns:
-    """Ids and offsets of documents, with their marks, end to end in the order of being added."""
+    """Ids of documents, with their marks, end to end in the order of being added."""
 
     encoder: Encoder
     reference: ReferenceEncoder
     form: TokenFormat
     ids: GrowingArray
-    starts: GrowingArray
     num_tokens: list[Int64s] = field(default_factory=list)  # of the texts of each `add`
 
-    def add(self, sections: Sections, sizes: NDArray[np.uint32]) -> None:
-        """Encode documents of `sizes` bytes: together, or one that is long in pieces."""
-        if sizes.size == 1 and self.add_in_pieces(sections, int(sizes[0])):
+    def add(self, sections: Sections, num_documents: int) -> None:
+        """Encode documents: together, or one that is long in pieces."""
+        if num_documents == 1 and self.add_in_pieces(sections):
             return
-        texts, documents, begins, marks = sections
-        ids, offsets = self.encoder.encode(texts.to_list())
-        num_tokens = np.bincount(documents, np.diff(offsets), sizes.size).astype(np.int64)
+        ids, offsets = self.encoder.encode(sections.texts.to_list())
+        of_each = np.bincount(sections.documents, np.diff(offsets), num_documents)
+        num_tokens = of_each.astype(np.int64)
         self.num_tokens.append(num_tokens)
-        marks = np.where((num_tokens > 0)[documents, None], marks, NO_ID)
-        extend_marked(self.ids, ids, offsets, marks, marks)
-        if self.form.offsets:
-            starts = byte_starts(texts, ids, offsets, self.reference)
-            if begins.any():
-                starts += np.repeat(begins, np.diff(offsets)).astype(np.uint32)
-            mark_starts = np.stack(
-                [np.zeros_like(begins), begins, begins, sizes[documents]], axis=1
-            )
-            extend_marked(self.starts, starts, offsets, marks, mark_starts)
+        marks = np.where((num_tokens > 0)[sections.documents, None], sections.marks, NO_ID)
+        extend_marked(self.ids, ids, offsets, marks)
 
-    def add_in_pieces(self, sections: Sections, num_bytes: int) -> bool:
-        """Encode a long document of `num_bytes` piece by piece, and return True.
+    def add_in_pieces(self, sections: Sections) -> bool:
+        """Encode a long document piece by piece, and return True.
 
         False, with nothing added, if it is not to be cut, or its ids do not have as many bytes,
         because the vocabulary lacks some.
@@ -216,33 +200,22 @@ class TokenColumns:
             return False
         sizes = token_sizes(self.reference)
         before, num_marks = self.ids.size, np.count_nonzero(sections.marks != NO_ID)
-        columns = texts, sections.starts.tolist(), sections.marks.tolist()
-        for text, start, (begin_id, *inner_ids, end_id) in zip(*columns, strict=True):
-            self.add_marks([begin_id], 0)
-            self.add_marks(inner_ids, start)
-            at = start
+        for text, (*ids_before, end_id) in zip(texts, sections.marks.tolist(), strict=True):
+            self.add_marks(ids_before)
+            num_bytes = 0
             for ids in in_threads(encode_pieces(self.encoder, text, sizes), self.form.dtype):
-                id_sizes = sizes[ids]
                 self.ids.extend(ids)
-                if self.form.offsets:
-                    ends = np.cumsum(id_sizes, dtype=np.uint32)
-                    self.starts.extend(at + ends - id_sizes)
-                at += int(id_sizes.sum())
-            if at != start + len(text.encode()):
+                num_bytes += int(sizes[ids].sum())
+            if num_bytes != len(text.encode()):
                 self.ids.truncate(before)
-                self.starts.truncate(before)
                 return False
-            self.add_marks([end_id], num_bytes)
+            self.add_marks([end_id])
         self.num_tokens.append(np.array([self.ids.size - before - num_marks], np.int64))
         return True
 
-    def add_marks(self, mark_ids: list[int], start: int) -> None:
-        """Add ids that are not of the text, unless NO_ID, at a byte of it."""
-        for mark_id in mark_ids:
-            if mark_id != NO_ID:
-                self.ids.extend([mark_id])
-                if self.form.offsets:
-                    self.starts.extend([start])
+    def add_marks(self, mark_ids: list[int]) -> None:
+        """Add ids that are not of the text, unless NO_ID."""
+        self.ids.extend([mark_id for mark_id in mark_ids if mark_id != NO_ID])
 
 
 def in_threads(
@@ -278,21 +251,16 @@ def slices_of(num_bytes: NDArray[np.uint32]) -> Iterator[slice]:
 
 
 def extend_marked(
-    column: GrowingArray,
-    values: NDArray[np.uint32],
-    offsets: Offsets,
-    marks: Int64s,
-    inserted: Int64s,
+    column: GrowingArray, values: NDArray[np.uint32], offsets: Offsets, marks: Int64s
 ) -> None:
-    """Append lists to a column, with values inserted where they have marks, int64 [n, 4].
+    """Append lists to a column, each with its marks around it, int64 [n, 4].
 
-    Three marks are before each list, one is after it. Nothing is inserted for NO_ID. `inserted` has
-    the values, in the same places.
+    Three marks are before each list, one is after it. Nothing is inserted for NO_ID.
     """
     from assets.tokenized.kernels.marked_lists import write_marked
 
     room = column.add_room(values.size + int(np.count_nonzero(marks != NO_ID)))
-    write_marked(values, offsets, marks, inserted, room)
+    write_marked(values, offsets, marks, room)
 
 
 def count_ids(tokens: pl.Series, vocab_size: int) -> NDArray[np.uint64]:

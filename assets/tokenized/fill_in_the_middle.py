@@ -61,13 +61,11 @@ class Sections(NamedTuple):
     """Texts in the order in which they are stored, of one document after another.
 
     documents   row of the document of each, int64 [n]
-    starts      byte of the document's text at which each begins, int64 [n]
     marks       ids around each, int64 [n, 4], NO_ID for none: three before it, one after it
     """
 
     texts: pl.Series
     documents: Int64s
-    starts: Int64s
     marks: Int64s
 
 
@@ -96,7 +94,7 @@ def whole(texts: pl.Series, begin_id: int, end_id: int) -> Sections:
     """Return every text as one section."""
     rows = np.arange(len(texts))
     marks = np.tile(np.array([begin_id, NO_ID, NO_ID, end_id], np.int64), (len(texts), 1))
-    return Sections(texts, rows, np.zeros(len(texts), np.int64), marks)
+    return Sections(texts, rows, marks)
 
 
 def rearrange(sections: Sections, draws: Draws, form: FillForm) -> Sections:
@@ -107,27 +105,22 @@ def rearrange(sections: Sections, draws: Draws, form: FillForm) -> Sections:
     rows = np.flatnonzero(draws.is_rearranged & (sections.texts.str.len_bytes() > 0).to_numpy())
     texts, is_spm = sections.texts.gather(rows), draws.is_spm[rows]
     prefix, middle, suffix = cut(texts, draws.numbers[rows])
-    middle_start = prefix.str.len_bytes().to_numpy().astype(np.int64)
-    suffix_start = middle_start + middle.str.len_bytes().to_numpy()
-    zeros, nothing = np.zeros_like(rows), np.full(rows.size, NO_ID)
+    nothing = np.full(rows.size, NO_ID)
     begin, _, _, end = sections.marks[rows].T
     is_first_suffix = pl.Series(is_spm, dtype=pl.Boolean)
     first = Sections(
         suffix.zip_with(is_first_suffix, prefix),
         rows,
-        np.where(is_spm, suffix_start, zeros),
         columns(begin, form.prefix_id, np.where(is_spm, form.suffix_id, NO_ID), nothing),
     )
     second = Sections(
         prefix.zip_with(is_first_suffix, suffix),
         rows,
-        np.where(is_spm, zeros, suffix_start),
         columns(nothing, np.where(is_spm, form.middle_id, form.suffix_id), nothing, nothing),
     )
     third = Sections(
         middle,
         rows,
-        middle_start,
         columns(nothing, np.where(is_spm, NO_ID, form.middle_id), nothing, end),
     )
     kept = np.delete(np.arange(len(sections.texts)), rows)
@@ -158,11 +151,8 @@ def joined(*runs: Sections) -> Sections:
     documents = np.concatenate([run.documents for run in runs])
     order = np.argsort(documents, kind="stable")
     texts = pl.concat([run.texts for run in runs]).gather(order)
-    starts, marks = (
-        np.concatenate(values)[order]
-        for values in zip(*((run.starts, run.marks) for run in runs), strict=True)
-    )
-    return Sections(texts, documents[order], starts, marks)
+    marks = np.concatenate([run.marks for run in runs])
+    return Sections(texts, documents[order], marks[order])
 
 
 def text_runs(

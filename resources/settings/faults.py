@@ -25,6 +25,7 @@ REMOVED_KEYS: dict[KeyPath, str] = {
     ("logging",): "handlers of `python_logs` in dagster.yaml get the log of runs",
     ("words", "obfuscation"): "disguised words (sh1t, f*ck) are no longer detected",
     ("tokenizer", "trainer"): "`tokenizers` trains every tokenizer",
+    ("tokenizer", "offsets"): "the tokenizer.json gives the bytes of a text's tokens",
     **{
         (group, "tokenizer"): "one rule cuts the words of all languages"
         for group in ("gopher_quality", "gopher_repetition", "c4", "fineweb")

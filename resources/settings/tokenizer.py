@@ -53,7 +53,7 @@ class FillTokens(FrozenModel):
 END_OF_DOCUMENT = "<|endoftext|>"
 CHATML_TOKENS = ("<|im_start|>", "<|im_end|>")  # of the template for conversations
 # Keys of which no tokenizer is made; the tokens of the last are special tokens where they are used.
-UNTRAINED = frozenset({"offsets", "retrain", "chat_template", "fill_in_the_middle_tokens"})
+UNTRAINED = frozenset({"retrain", "chat_template", "fill_in_the_middle_tokens"})
 
 NUM_BYTES = 256  # tokens that byte-level BPE starts from
 
@@ -100,10 +100,6 @@ class TokenizerConfig(FrozenModel):
         description="when a trained tokenizer is replaced: never, only by `corpus tokenizer "
         "retrain`; when_config_changes, by another key here as well; always, also by other "
         "documents. Another tokenizer encodes everything again",
-    )
-    offsets: bool = Field(
-        default=False,
-        description="stores the byte at which each token of a document starts as well",
     )
     fill_in_the_middle_tokens: FillTokens = Field(
         default=FillTokens(),

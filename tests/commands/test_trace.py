@@ -32,7 +32,6 @@ from assets.text.marks import id_marks
 from corpus_loader import CorpusLoader
 from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions
-from pipeline_defs.commands.look.trace_rows import byte_of
 from pipeline_defs.commands.main import main
 from pipeline_defs.commands.terminal import masked_values
 from resources.materialize.materialization import manifest_of
@@ -49,7 +48,7 @@ CONFIG: dict[str, Any] = {
         "language": {"backend": "none"},
     },
     "dedup": {"lines": {"min_count": 3, "min_chars": 20}},
-    "tokenizer": {"vocab_size": 300, "sample_bytes": 100_000, "offsets": True},
+    "tokenizer": {"vocab_size": 300, "sample_bytes": 100_000},
     "buckets": {"mode": "pack", "sequence_length": SEQUENCE},
     "shards": {"target_bytes": 4096, "formats": ["megatron"]},
 }
@@ -152,22 +151,19 @@ def test_a_later_epoch_and_another_seed(corpus: Any, capsys: pytest.CaptureFixtu
 
 
 def test_a_token_is_pointed_at(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    texts = dict(documents_of(corpus).select("doc_id", "text").iter_rows())
     found = trace(capsys, "--phase", "main", "--sample", "0", "--token", "60")
     token, piece = found["token"], found["documents"][found["token"]["document"]]
     assert piece["position"] <= 60 < piece["position"] + piece["tokens"]
     assert token["index"] == piece["start"] + 60 - piece["position"]
-    text = texts[piece["doc_id"]].encode()
-    assert 0 < token["byte"] <= len(text)
     encoded = table(corpus, "tokenized", "tokens").filter(doc_id=piece["doc_id"])
-    assert encoded["offsets"].list.get(token["index"]).item() == token["byte"]
+    assert encoded["tokens"].list.get(token["index"]).item() == token["id"]
 
     offset = found["row"] * SEQUENCE + 60
     at = trace(capsys, "--shard", f"{found['shard']}.bin", "--offset", str(offset))
     assert at == {key: found[key] for key in at}
 
     text = shown(capsys, "--phase", "main", "--sample", "0", "--token", "60")
-    assert f"{piece['doc_id']} <- the token" in text and f"from byte {token['byte']}" in text
+    assert f"{piece['doc_id']} <- the token" in text
 
 
 def test_padding_is_no_document(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -397,16 +393,6 @@ def test_a_shard_that_was_cut_is_refused(
 def test_numbers_that_are_none_are_refused(capsys: pytest.CaptureFixture[str], number: str) -> None:
     assert main(["trace", "--phase", "main", f"--sample={number}"]) == 2
     assert "is no whole number from 0 to 10^18" in capsys.readouterr().err
-
-
-def test_the_byte_of_a_token_is_that_of_the_same_tokenizer(corpus: Any) -> None:
-    tokens = table(corpus, "tokenized", "tokens").row(0, named=True)
-    document = "prose", tokens["doc_id"]
-    for index in (0, 3, len(tokens["tokens"]) - 1):
-        token_id = tokens["tokens"][index]
-        assert byte_of(corpus, *document, index, token_id) == tokens["offsets"][index]
-        assert byte_of(corpus, *document, index, token_id + 1) is None
-    assert byte_of(corpus, *document, len(tokens["tokens"]), 0) is None
 
 
 def test_an_older_mixture_is_traced_though_its_shards_were_replaced(

@@ -1,7 +1,6 @@
 """Documents become ids between their marks; nothing is lost, and every document can be found."""
 
 import json
-from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -89,7 +88,7 @@ def test_pieces_do_not_show(
     model = json.loads(trained())["model"]
     vocab = {entry: number for entry, number in model["vocab"].items() if entry != lacking}
     encoders = load_encoders(changed(model=model | {"vocab": vocab}))
-    form = TokenFormat(VOCAB_SIZE, 0, begin_id, offsets=True)
+    form = TokenFormat(VOCAB_SIZE, 0, begin_id)
     given = documents("a", "the mill\x00 " * 9, "", "\x00" * 40, *sample_texts()[:20], "", "b")
     whole = encode_documents(given, encoders, form)
     is_short = whole["tokens"].list.len() < 20
@@ -101,9 +100,8 @@ def test_pieces_do_not_show(
     assert encode_documents(given, encoders, form).equals(whole)
 
 
-@pytest.mark.parametrize("offsets", [False, True])
-def test_memory_that_is_used_again_does_not_show(offsets: bool) -> None:
-    encoders, form = load_encoders(trained()), TokenFormat(VOCAB_SIZE, 0, 1, offsets=offsets)
+def test_memory_that_is_used_again_does_not_show() -> None:
+    encoders, form = load_encoders(trained()), TokenFormat(VOCAB_SIZE, 0, 1)
     given = documents("the mill", "", "grain " * 9, *sample_texts()[:20])
     reused_array(1 << 16, np.dtype(np.uint8)).fill(255)
 
@@ -123,12 +121,10 @@ def test_documents_without_tokens_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("texts", [(), ("",)], ids=["no documents", "no tokens"])
-@pytest.mark.parametrize("offsets", [False, True])
-def test_nothing_gives_an_empty_table(texts: tuple[str, ...], offsets: bool) -> None:
-    form = TokenFormat(VOCAB_SIZE, 0, 1, offsets)
+def test_nothing_gives_an_empty_table(texts: tuple[str, ...]) -> None:
+    form = TokenFormat(VOCAB_SIZE, 0, 1)
     encoded = encode_documents(documents(*texts), load_encoders(trained()), form)
-    more = {"offsets": pl.List(pl.UInt32)} if offsets else {}
-    assert encoded.schema == {"doc_id": pl.String, "tokens": pl.List(pl.UInt16), **more}
+    assert encoded.schema == {"doc_id": pl.String, "tokens": pl.List(pl.UInt16)}
     assert encoded.height == 0
 
 
@@ -147,46 +143,13 @@ def test_marks_go_before_and_after_their_list() -> None:
     values, offsets = np.array([5, 6, 7], np.uint32), np.array([0, 2, 2, 3])
     marks = np.array([[-1, -1, -1, 0], [1, 2, 3, -1], [-1, 4, -1, 0]])
     ids = GrowingArray(np.uint16, 9)
-    extend_marked(ids, values, offsets, marks, marks)
-    extend_marked(ids, values[:0], offsets[:1], marks[:0], marks[:0])
+    extend_marked(ids, values, offsets, marks)
+    extend_marked(ids, values[:0], offsets[:1], marks[:0])
     assert ids.values.tolist() == [5, 6, 0, 1, 2, 3, 4, 7, 0]
-    places, starts = (
-        np.array([[8, 8, 8, 9], [8, 8, 8, 8], [8, 8, 8, 9]]),
-        GrowingArray(np.uint32, 1),
-    )
-    starts.extend([1])
-    extend_marked(starts, values, offsets, marks, places)
-    assert starts.values.tolist() == [1, 5, 6, 9, 8, 8, 8, 8, 7, 9]
-
-
-def with_offsets(*texts: str, tokenizer_json: str = "") -> list[list[int]]:
-    form = TokenFormat(VOCAB_SIZE, 0, None, offsets=True)
-    encoders = load_encoders(tokenizer_json or trained())
-    return encode_documents(documents(*texts), encoders, form)["offsets"].to_list()
-
-
-@settings(max_examples=60)
-@given(st.lists(TEXTS.filter(bool), min_size=1, max_size=4))
-def test_the_bytes_from_offset_to_offset_are_the_tokens(texts: list[str]) -> None:
-    tokenizer = load_encoders(trained()).reference.tokenizer
-    for text, starts in zip(texts, with_offsets(*texts), strict=True):
-        pieces = [text.encode()[start:stop] for start, stop in pairwise(starts)]
-        alphabet = [tokenizer.id_to_token(token_id) for token_id in slow_ids(text)]
-        assert b"".join(pieces) == text.encode()
-        assert [len(piece) for piece in pieces] == [len(token) for token in alphabet]
-
-
-def test_the_begin_id_has_offset_zero() -> None:
-    form = TokenFormat(VOCAB_SIZE, 0, 7, offsets=True)
-    encoded = encode_documents(documents("xé", "", "y"), load_encoders(trained()), form)
-    assert [starts[:2] for starts in encoded["offsets"].to_list()] == [[0, 0], [0, 0]]
-    assert [starts[-1] for starts in encoded["offsets"].to_list()] == [3, 1]
 
 
 def test_an_added_token_is_as_long_as_it_is_spelled() -> None:
-    tokenizer_json = with_token("<ü>", special=False)
-    assert with_offsets("<ü>x", tokenizer_json=tokenizer_json) == [[0, 4, 5]]
-    sizes = token_sizes(load_encoders(tokenizer_json).reference)
+    sizes = token_sizes(load_encoders(with_token("<ü>", special=False)).reference)
     assert sizes[[0, 88, 1000]].tolist() == [13, 1, 4]
 
 

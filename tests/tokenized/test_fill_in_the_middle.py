@@ -48,7 +48,7 @@ def encoders() -> Encoders:
 
 def form(rate: float = 1, spm_rate: float = 0.5, begin_id: int | None = None) -> TokenFormat:
     fill = FillForm(rate, spm_rate, 0, PREFIX, MIDDLE, SUFFIX)
-    return TokenFormat(VOCAB_SIZE, 0, begin_id, offsets=True, fill=fill)
+    return TokenFormat(VOCAB_SIZE, 0, begin_id, fill=fill)
 
 
 def documents(*texts: str) -> pl.DataFrame:
@@ -84,7 +84,6 @@ def test_sections_are_in_the_order_in_which_they_are_stored() -> None:
 
     assert sections.texts.to_list() == ["m", "ge", "éna", "whole", "ge", "m", "éna", ""]
     assert sections.documents.tolist() == [0, 0, 0, 1, 2, 2, 2, 3]
-    assert sections.starts.tolist() == [0, 5, 1, 0, 5, 0, 1, 0]
     assert sections.marks.tolist() == [
         [999, PREFIX, NO_ID, NO_ID],
         [NO_ID, SUFFIX, NO_ID, NO_ID],
@@ -97,30 +96,26 @@ def test_sections_are_in_the_order_in_which_they_are_stored() -> None:
     ]
 
 
-def slow_form(text: str, is_rearranged: bool, is_spm: bool, numbers: list[int]) -> list[list[int]]:
-    """(id, byte) of the marks and tokens of a document, without those around it."""
+def slow_form(text: str, is_rearranged: bool, is_spm: bool, numbers: list[int]) -> list[int]:
+    """The ids of the marks and tokens of a document, without those around it."""
     first, second = sorted(number % (len(text) + 1) for number in numbers)
     prefix, middle, suffix = text[:first], text[first:second], text[second:]
-    middle_at, suffix_at = len(prefix.encode()), len((prefix + middle).encode())
-    sections: list[tuple[list[int], str, int]] = [([], text, 0)]
+    sections: list[tuple[list[int], str]] = [([], text)]
     if is_rearranged and is_spm:
-        sections = [([PREFIX, SUFFIX], suffix, suffix_at), ([MIDDLE], prefix, 0)]
-        sections += [([], middle, middle_at)]
+        sections = [([PREFIX, SUFFIX], suffix), ([MIDDLE], prefix), ([], middle)]
     elif is_rearranged:
-        sections = [([PREFIX], prefix, 0), ([SUFFIX], suffix, suffix_at)]
-        sections += [([MIDDLE], middle, middle_at)]
-    tokenizer, pairs = encoders().reference.tokenizer, []
-    for marks, section, at in sections:
-        pairs += [[mark, at] for mark in marks]
-        for token_id in tokenizer.encode(section).ids:
-            pairs.append([token_id, at])
-            at += len(tokenizer.id_to_token(token_id))  # a letter is a byte
-    return pairs
+        sections = [([PREFIX], prefix), ([SUFFIX], suffix), ([MIDDLE], middle)]
+    tokenizer = encoders().reference.tokenizer
+    return [
+        token_id
+        for marks, section in sections
+        for token_id in (*marks, *tokenizer.encode(section).ids)
+    ]
 
 
 @settings(max_examples=60)
 @given(st.lists(TEXTS, max_size=8), st.sampled_from([None, 999]), st.sampled_from([0.0, 0.5, 1.0]))
-def test_ids_and_offsets_are_those_of_the_sections_and_give_the_text(
+def test_ids_are_those_of_the_sections_and_give_the_text(
     texts: list[str], begin_id: int | None, spm_rate: float
 ) -> None:
     given_form = form(0.7, spm_rate, begin_id)
@@ -130,11 +125,9 @@ def test_ids_and_offsets_are_those_of_the_sections_and_give_the_text(
 
     columns = zip(kept, *(values.tolist() for values in draws), strict=True)
     for row, (text, is_rearranged, is_spm, numbers) in enumerate(columns):
-        around = [] if begin_id is None else [[begin_id, 0]]
-        pairs = around + slow_form(text, is_rearranged, is_spm, numbers)
-        pairs.append([0, len(text.encode())])
-        assert encoded["tokens"][row].to_list() == [token_id for token_id, _ in pairs]
-        assert encoded["offsets"][row].to_list() == [at for _, at in pairs]
+        begin = [] if begin_id is None else [begin_id]
+        ids = [*begin, *slow_form(text, is_rearranged, is_spm, numbers), 0]
+        assert encoded["tokens"][row].to_list() == ids
     assert round_trip(documents(*texts), encoded, encoders(), given_form).failed == []
 
 

@@ -33,7 +33,7 @@ def changes(then: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, A
 @pytest.mark.parametrize(
     ("then", "now", "expected"),
     [
-        ({}, {"retrain": "always", "offsets": True}, {}),
+        ({}, {"retrain": "always"}, {}),
         ({}, {"special_tokens": ["<|endoftext|>"]}, {}),
         ({}, {"vocab_size": 310, "seed": 1}, {"vocab_size": (32_000, 310), "seed": (0, 1)}),
         ({}, {"weights": {"prose": 1}}, {"weights": (None, {"prose": 1.0})}),

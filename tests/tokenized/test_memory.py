@@ -29,7 +29,7 @@ def published(path):
 
 
 folder, vocab_size = Path(sys.argv[1]), int(sys.argv[2])
-form = TokenFormat(vocab_size, 0, None, offsets=True)
+form = TokenFormat(vocab_size, 0)
 documents = KeptDocuments(published(folder / "documents.parquet"), None)
 inputs = EncodeInputs(documents, published(folder / "tokenizer.json"), form, True)
 [record] = encode_part(Task(folder, "tokenized", "s", "part", "f" * 32, 1, inputs))

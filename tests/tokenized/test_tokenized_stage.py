@@ -79,18 +79,16 @@ def test_every_document_is_found_in_its_deduped_part(tmp_path: Path, build: Buil
             assert rows[np.searchsorted(heads, np.uint64(int(doc_id[:16], 16)))] == row
 
 
-def test_begin_id_and_offsets_are_stored_when_asked_for(tmp_path: Path, build: Build) -> None:
+def test_a_begin_id_is_stored_when_asked_for(tmp_path: Path, build: Build) -> None:
     special = {"special_tokens": ["<|endoftext|>", "<s>"], "begin_of_document": "<s>"}
-    corpus = with_tokenizer(tmp_path, **special, offsets=True)
+    corpus = with_tokenizer(tmp_path, **special)
 
     build(corpus, *TO_DEDUPED, "tokenizer", "tokenized")
 
     tokens = pl.read_ipc(files(corpus, "tokenized", "tokens")[0])
-    texts = deduped(corpus, "prose", "text")[0]["text"]
     assert corpus.store.newest("tokenized", "prose").provenance["begin_of_document_id"] == 1
     assert tokens["tokens"].list.first().unique().to_list() == [1]
     assert tokens["tokens"].list.last().unique().to_list() == [0]
-    assert tokens["offsets"].list.last().to_list() == texts.str.len_bytes().to_list()
 
 
 @pytest.mark.filterwarnings("ignore:fastokens")
@@ -140,7 +138,6 @@ def test_only_another_tokenizer_or_format_encodes_again(tmp_path: Path, build: B
         return read_report(corpus.store.root, "tokenized", "prose").parts_computed
 
     assert parts_computed(json.dumps(json.loads(token), indent=2)) == 0
-    assert parts_computed(token, offsets=True) > 0
     assert parts_computed(token, begin_of_document="<s>") > 0
     assert parts_computed(changed()) > 0
 

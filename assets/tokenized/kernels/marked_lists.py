@@ -23,8 +23,8 @@ _marks = types.Array(types.int64, 2, "C", readonly=True)
 
 @njit(
     [
-        types.void(_values, _offsets, _marks, _marks, types.uint16[::1]),
-        types.void(_values, _offsets, _marks, _marks, types.uint32[::1]),
+        types.void(_values, _offsets, _marks, types.uint16[::1]),
+        types.void(_values, _offsets, _marks, types.uint32[::1]),
     ],
     **ARRAY_KERNEL,
 )
@@ -32,19 +32,18 @@ def write_marked(
     values: NDArray[np.uint32],
     offsets: NDArray[np.int64],
     marks: NDArray[np.int64],
-    inserted: NDArray[np.int64],
     target: NDArray[Any],
 ) -> None:
-    """Write the lists values[offsets[i]:offsets[i + 1]] with values inserted where they have marks.
+    """Write the lists values[offsets[i]:offsets[i + 1]] each with its marks around it.
 
-    `marks` and `inserted` are int64 [n, 4], three before each list and one after it. Nothing is
-    inserted for NO_MARK. `target` has room for exactly this.
+    `marks` are int64 [n, 4], three before each list and one after it. Nothing is inserted for
+    NO_MARK. `target` has room for exactly this.
     """
     place = 0
     for row in range(len(marks)):
         for mark in range(LAST):
             if marks[row, mark] != NO_MARK:
-                target[place] = inserted[row, mark]
+                target[place] = marks[row, mark]
                 place += 1
         listed = values[offsets[row] : offsets[row + 1]]
         room = target[place : place + len(listed)]
@@ -52,5 +51,5 @@ def write_marked(
             room[i] = listed[i]
         place += len(listed)
         if marks[row, LAST] != NO_MARK:
-            target[place] = inserted[row, LAST]
+            target[place] = marks[row, LAST]
             place += 1

@@ -209,10 +209,8 @@ def row_lines(row: Row) -> Iterator[Line]:
     padding = row.stored_tokens - row.num_tokens
     yield "tokens", f"{row.num_tokens:,} and {padding:,} of padding"
     if (token := row.token) is not UNSET:
-        inside = "padding"
-        if token.document is not None:
-            start = f", from byte {token.byte:,} of its text on" if token.byte is not None else ""
-            inside = f"number {token.index:,} of its document{start}"
+        number = f"number {token.index:,} of its document"
+        inside = "padding" if token.document is None else number
         yield "token", f"{token.position:,} (id {token.id}): {inside}"
 
 

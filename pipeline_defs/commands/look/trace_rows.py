@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import polars as pl
 from msgspec import UNSET, UnsetType, structs
 from numpy.typing import NDArray
 
@@ -52,16 +51,12 @@ class RowDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokenPlace(msgspec.Struct, frozen=True):
-    """Token of a row: its document (None: padding), and its place in that.
-
-    `byte` is its start in the document's UTF-8 text, if the tokenizer's offsets were kept.
-    """
+    """Token of a row: its document (None: padding), and its place in that."""
 
     position: int
     id: int
     document: int | None
     index: int | UnsetType = UNSET
-    byte: int | UnsetType | None = UNSET
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,49 +115,17 @@ def describe_row(corpus: Corpus, shard: FlatShard, row: int, token: int | None) 
         num_tokens=edges[-1],
         stored_tokens=tokens.size,
         documents=documents,
-        token=UNSET if token is None else point_at(corpus, documents, token, int(tokens[token])),
+        token=UNSET if token is None else point_at(documents, token, int(tokens[token])),
     )
 
 
-def point_at(
-    corpus: Corpus, documents: Sequence[RowDocument], token: int, token_id: int
-) -> TokenPlace:
+def point_at(documents: Sequence[RowDocument], token: int, token_id: int) -> TokenPlace:
     """Find the document of a token of a row, and the token's place in it."""
     for number, document in enumerate(documents):
         inside = token - document.position
         if 0 <= inside < document.tokens:
-            index = document.start + inside
-            byte = None
-            if isinstance(document.source, str):
-                byte = byte_of(corpus, document.source, document.doc_id, index, token_id)
-            return TokenPlace(token, token_id, number, index, byte)
+            return TokenPlace(token, token_id, number, document.start + inside)
     return TokenPlace(token, token_id, None)
-
-
-def byte_of(corpus: Corpus, source: str, doc_id: str, index: int, token_id: int) -> int | None:
-    """Return the byte of a document's text at which a token starts; None if it is not known.
-
-    The newest `tokenized` may be of another tokenizer than the shard: the token must be the same.
-    """
-    places = (
-        place
-        for manifest in newest_first(corpus.store.partition("tokenized", source))
-        for part in manifest.parts
-        for place in find(corpus, manifest, part, [doc_id])
-    )
-    for place in places:
-        part = place.part
-        tokens = corpus.store.part_file(place.tokenized, part, "tokens")
-        rejected = part.stats.rows_in - part.stats.rows_kept  # deduped rows that are not there
-        rows = pl.scan_ipc(tokens.checked()).slice(max(0, place.row - rejected), rejected + 1)
-        if "offsets" in rows.collect_schema():
-            mine = rows.filter(doc_id=place.doc_id).select(
-                pl.col("tokens", "offsets").list.get(index, null_on_oob=True)
-            )
-            for other_id, byte in mine.collect().iter_rows():
-                if other_id == token_id:
-                    return int(byte)
-    return None
 
 
 def read_texts(
