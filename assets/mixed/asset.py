@@ -11,7 +11,6 @@ from msgspec import UNSET
 
 from assets.bucketed.sequences import ROW_COLUMNS
 from assets.mixed.budgets import MixError
-from assets.mixed.continued_data_files import forbidden_shards
 from assets.mixed.mixed_records import MIXED, MixNumbers, MixProvenance
 from assets.mixed.mixture_files import PhaseInputs, mix_numbers, mixture_of, read_mixture, realised
 from assets.mixed.phase_input_files import phase_inputs
@@ -24,6 +23,7 @@ from assets.mixed.phase_shard_files import (
     write_index,
     write_shard,
 )
+from assets.mixed.phase_source_files import forbidden_shards
 from assets.mixed.report import phase_markdown
 from corpus_loader.mixture import MIXTURE_FILE, mixture_json
 from resources.corpus import Corpus
@@ -51,7 +51,6 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
     shards = [(m.partition, [part.fingerprint for part in m.parts]) for m in manifests]
     start = inputs.start
     before: list[Any] = [[start.seed, start.samples]] if config.continues else []
-    before += [start.mixture.fingerprint] if start.mixture else []
     task = tasks_of(corpus, MIXED, name).task(
         "mix",
         [dump, shards, *before],

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from assets.mixed.budgets import MixError
-from assets.mixed.continued_data_files import continued_source, differences, start_in_mixture
 from assets.mixed.mixture_files import PhaseInputs, mixture_of, tokens_drawn
 from assets.mixed.phase_class_files import check_classes, class_tokens, drawn_source
 from assets.mixed.phase_source_files import (
-    PhaseSource,
     PhaseStart,
     check_flat,
     one_tokenizer,
@@ -44,7 +42,7 @@ def phase_inputs(
     start = start_of(corpus, config, code_version)
     plan = plan_from_shards(corpus.store.root, config, manifests, start).accepted()
     tokens = one_tokenizer(config.name, manifests)
-    sources = [source_of(corpus, config, manifest, start) for manifest in manifests]
+    sources = [drawn_source(config, manifest) for manifest in manifests]
     planned = {unit.source for unit in plan.units}
     units = (unit for source in sources for unit in source.units if unit.name in planned)
     return PhaseInputs(config, plan, tuple(units), tokens, code_version, start), manifests
@@ -54,10 +52,6 @@ def start_of(corpus: Corpus, config: PhaseConfig, code_version: str) -> PhaseSta
     """Return where a phase begins; MixError if the phase that it continues is refused."""
     if config.continues is None:
         return own_start(config)
-    if config.continues.data is not None:
-        sources = config.sources_of(tuple(corpus.settings.source_names()))
-        start = start_in_mixture(corpus.store.root, config, sources, config.continues)
-        return with_tokens(corpus, config, start)
     root, earlier = corpus.store.root, corpus.settings.phase(config.continues.phase)
     inputs, _ = phase_inputs(corpus, earlier, code_version)
     mixture = mixture_of(root, inputs)
@@ -71,26 +65,7 @@ def start_of(corpus: Corpus, config: PhaseConfig, code_version: str) -> PhaseSta
         raise MixError(f"phase {config.name!r} continues {earlier.name!r}: {error}") from error
     start = replace(inputs.start, samples={**inputs.start.samples, **reached})
     tokens = {source.name: tokens_drawn(root, earlier, source, start) for source in inputs.sources}
-    start = replace(start, tokens={**inputs.start.tokens, **tokens})
-    return start if start.mixture is None else with_tokens(corpus, config, start)
-
-
-def with_tokens(corpus: Corpus, config: PhaseConfig, start: PhaseStart) -> PhaseStart:
-    """Add the tokens of what an older mixture drew of the sources of a phase."""
-    tokens = dict(start.tokens)
-    for name in config.sources_of(tuple(corpus.settings.source_names())):
-        source = source_of(corpus, config, corpus.store.newest(SHARDED.name, name), start)
-        for unit in source.units:
-            if unit.name in start.samples and unit.name not in tokens:
-                tokens[unit.name] = tokens_drawn(corpus.store.root, config, unit, start)
-    return replace(start, tokens=tokens)
-
-
-def source_of(
-    corpus: Corpus, config: PhaseConfig, manifest: Manifest[Any, Any], start: PhaseStart
-) -> PhaseSource:
-    """Return the shards of a source that a phase draws from; MixError if they cannot be."""
-    return continued_source(corpus.store.root, config, drawn_source(config, manifest), start)
+    return replace(start, tokens={**inputs.start.tokens, **tokens})
 
 
 def plan_from_shards(
@@ -101,8 +76,7 @@ def plan_from_shards(
     It is the verdict of `mixed` and of `corpus plan`.
     """
     try:
-        whole = [drawn_source(config, manifest) for manifest in manifests]
-        sources = [continued_source(root, config, source, start) for source in whole]
+        sources = [drawn_source(config, manifest) for manifest in manifests]
         one_tokenizer(config.name, manifests)
         check_classes(config, {source.name: source.classes for source in sources})
         if config.formats:
@@ -112,5 +86,4 @@ def plan_from_shards(
     except MixError as error:
         return PhasePlan(config.name, (), faults=(str(error),))
     available = {source.name: source.tokens for source in sources}
-    plan = plan_phase(config, available, rows, class_tokens(sources), start.tokens)
-    return replace(plan, warnings=(*plan.warnings, *differences(whole, sources)))
+    return plan_phase(config, available, rows, class_tokens(sources), start.tokens)

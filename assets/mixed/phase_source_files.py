@@ -16,17 +16,20 @@ from numpy.typing import NDArray
 
 from assets.mixed.budgets import MixError
 from assets.mixed.samples import SourceRows
+from assets.sharded.ledger_files import LEDGER, read_ledger
 from assets.sharded.shard_files import INDEX, RemovedRows, files_of
+from assets.sharded.sharded_records import SHARDED
 from assets.tokenized.tokenized_records import TokenFacts
 from corpus_loader.bucket_order import BucketedSource, BucketedSourceOrder
 from corpus_loader.flat import MappedFile, read_spans
-from corpus_loader.mixture import FlatFile, Mixture, RemovedFile, Shard
+from corpus_loader.mixture import FlatFile, RemovedFile, Shard
 from corpus_loader.order import SourceOrder, SourceShape, order_seed
 from corpus_loader.places.errors import CorpusError
 from resources.settings.buckets import VALIDATION, bucket_length, split_bucket
 from resources.settings.phases import PhaseConfig, ValidationPhase
 from resources.store.records import FileRecord, Manifest, PartRecord, as_json_object, numbers_of
-from resources.store.store import StoreError, published_file
+from resources.store.store import Store, StoreError, published_file
+from resources.takedowns import Forbidden, forbidden_in
 
 FLAT = "megatron"  # the format that corpus_loader reads
 REMOVED_FILE = "removed"  # kind of the file, in the part `index`
@@ -38,15 +41,13 @@ class PhaseStart:
     """Seed of the order of a phase, and what was drawn of it before.
 
     phase: the one whose name and `seed` give the order's seed; samples, tokens: of earlier phases
-    that this one continues, by what is drawn by itself; mixture: the older one that `data` names,
-    whose shards are drawn of its sources.
+    that this one continues, by what is drawn by itself.
     """
 
     phase: str
     seed: int
     samples: Mapping[str, int] = field(default_factory=dict)
     tokens: Mapping[str, int] = field(default_factory=dict)
-    mixture: Mixture | None = None
 
 
 def own_start(config: PhaseConfig) -> PhaseStart:
@@ -324,3 +325,11 @@ def tokenizer_of(manifest: Manifest[Any, Any]) -> TokenFacts | None:
         return msgspec.convert(as_json_object(manifest.provenance), TokenFacts)
     except msgspec.ValidationError:
         return None
+
+
+def forbidden_shards(store: Store, manifest: Manifest[Any, Any]) -> Forbidden | None:
+    """Return the takedowns that mean a document in the shards of a state of `sharded`."""
+    part = next((part for part in manifest.parts if part.name == LEDGER), None)
+    folder = store.partition(SHARDED.name, manifest.partition)
+    obeyed = read_ledger(folder, part).ledger.takedowns if part else ()
+    return forbidden_in(store, SHARDED.name, manifest, obeyed or ())

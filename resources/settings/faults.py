@@ -25,6 +25,8 @@ REMOVED_KEYS: dict[KeyPath, str] = {
     ("logging",): "handlers of `python_logs` in dagster.yaml get the log of runs",
     ("words", "obfuscation"): "disguised words (sh1t, f*ck) are no longer detected",
     ("tokenizer", "trainer"): "`tokenizers` trains every tokenizer",
+    ("continues", "data"): "a phase goes on in the earlier one as it would be mixed now; "
+    "`corpus states rollback` holds its sources in the state that was trained on",
     ("tokenizer", "offsets"): "the tokenizer.json gives the bytes of a text's tokens",
     **{
         (group, "tokenizer"): "one rule cuts the words of all languages"

@@ -42,13 +42,6 @@ class Continued(FrozenModel):
         description="samples of the earlier phase before the position where the training left it: "
         "`cursor` of a saved state; null: at the end of its epoch",
     )
-    data: str | None = Field(
-        default=None,
-        min_length=1,
-        exclude_if=lambda data: data is None,  # phases without it keep their fingerprints
-        description="tag of the corpus, or fingerprint of the mixture, that was trained on, where "
-        "the corpus has grown since; null: the earlier phase as it would be mixed now",
-    )
 
 
 def _named(given: Any) -> Any:

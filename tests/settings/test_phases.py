@@ -116,12 +116,17 @@ LATE = {"name": "late", "budgets": {"prose": 8}, "continues": "main"}
         ({}, {"upsample": [[0.4, 0], [1.0, 1]]}, "one of this phase and 'main' has `upsample`"),
         ({}, {"seed": 3}, "`seed` does not go with `continues`: the order is the earlier one's"),
         ({}, {"budgets": None, "weights": {"prose": 1}}, "`continues` needs a length: give `tok"),
+        (
+            {},
+            {"continues": {"phase": "main", "data": "v1"}},
+            "it was removed, since a phase goes on",
+        ),
         ({}, {"continues": {"phase": "main", "at": 0}}, "greater than or equal to 1"),
         ({}, {"continues": {"at": 8}}, "phases[1].continues.phase: missing: add it"),
         (
             {},
             {"continues": {"phase": "main", "to": 8}},
-            "unknown key; allowed here: at, data, phase",
+            "unknown key; allowed here: at, phase",
         ),
     ],
 )

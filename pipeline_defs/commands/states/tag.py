@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from assets.mixed.continued_data_files import forbidden_shards
+from assets.mixed.phase_source_files import forbidden_shards
 from assets.sharded.sharded_records import SHARDED
 from corpus_loader.places.files import is_tag_name
 from pipeline_defs.commands.terminal import Json, alone_on, print_json, say
