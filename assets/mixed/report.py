@@ -103,9 +103,9 @@ def band(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], colour: st
 
 
 def phase_markdown(phase: str, drawn: Drawn) -> dict[str, str]:
-    """Return the charts of a phase as Markdown: `mix` and `mix_over_position`."""
+    """Return the charts of a phase as Markdown: `mix_chart` and `mix_over_position`."""
     return {
-        "mix": as_markdown(share_bars(f"tokens of phase {phase}", drawn.tokens), "mix"),
+        "mix_chart": as_markdown(share_bars(f"tokens of phase {phase}", drawn.tokens), "mix"),
         "mix_over_position": as_markdown(
             shares_chart(f"share of tokens over phase {phase}", drawn), "shares"
         ),

@@ -80,7 +80,7 @@ def test_metadata_and_summary_hold_the_mix(tmp_path: Path, dagster_build: Build)
     assert metadata["mix"].value["notes"]["realised_tokens"] == 20
     assert (metadata["rows_kept"].value, metadata["tokens"].value) == (12, 92)
     assert len(metadata["warnings"].value) == 1
-    for picture in ("mix", "mix_over_position"):
+    for picture in ("mix_chart", "mix_over_position"):
         assert metadata[picture].value.startswith("![") and "svg" in metadata[picture].value
     assert summarize(corpus).phases["main"]["prose"].planned_tokens == 72
 

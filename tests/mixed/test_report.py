@@ -67,7 +67,7 @@ def test_charts_are_stacked_below_each_other() -> None:
 def test_a_phase_is_two_pictures() -> None:
     drawn = Drawn({"a": 3, "b": 1}, np.array([[0.75, 0.25]]), is_estimated=False)
     shown = phase_markdown("main", drawn)
-    assert list(shown) == ["mix", "mix_over_position"]
+    assert list(shown) == ["mix_chart", "mix_over_position"]
     assert all(picture.startswith("![") for picture in shown.values())
 
 

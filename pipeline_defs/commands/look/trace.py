@@ -209,8 +209,8 @@ def row_lines(row: Row) -> Iterator[Line]:
     padding = row.stored_tokens - row.num_tokens
     yield "tokens", f"{row.num_tokens:,} and {padding:,} of padding"
     if (token := row.token) is not UNSET:
-        number = f"number {token.index:,} of its document"
-        inside = "padding" if token.document is None else number
+        is_padding = token.document is None
+        inside = "padding" if is_padding else f"number {token.index:,} of its document"
         yield "token", f"{token.position:,} (id {token.id}): {inside}"
 
 
