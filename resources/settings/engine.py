@@ -67,6 +67,11 @@ class EngineConfig(FrozenModel):
         description="further attempts at a part after its worker process died, or its node",
     )
     ray: RayConfig = Field(default=RayConfig(), description="the cluster of kind: ray")
+    steps: Literal["in_process"] = Field(
+        default="in_process",
+        description="steps run in the run's process, and their parts in `kind`; there is no other "
+        "way any more, and configs that name this one stay valid",
+    )
 
     def num_workers(self) -> int:
         """Return the configured number of workers, or the cores that this process may use."""

@@ -16,7 +16,6 @@ SHOWN = 200  # characters of a wrong value
 
 # Keys of earlier versions by the end of their key path, with the reason of their removal.
 REMOVED_KEYS: dict[KeyPath, str] = {
-    ("engine", "steps"): "all steps run in the run's process, and parts in `engine.kind`",
     **{
         ("dedup", key): "`bands` and `rows` decide it: docs/dedup.md has those of a similarity"
         for key in ("near_threshold", "num_perm", "false_negative_weight")
