@@ -176,29 +176,20 @@ def test_of_a_large_cluster_the_first_are_shown(
     assert "and 27 more" in text
 
 
-def test_a_document_without_a_copy_is_said_to_be_alone(
+def test_a_document_in_no_cluster_is_refused_with_the_reason(
     corpus: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     alone = documents(corpus, "prose")["doc_id"][0]
-    message = refused(capsys, "show", alone)
-    assert f"{alone} (prose) is in no cluster" in message
-
-
-def test_a_document_that_was_filtered_out_is_said_to_be(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
     manifest = corpus.store.newest("filtered", "notes")
     paths = [corpus.store.path_of(manifest, part.file("decisions")) for part in manifest.parts]
-    decisions = pl.scan_parquet(paths).filter(~pl.col("kept")).collect()
-
-    message = refused(capsys, "show", decisions["doc_id"][0])
-
-    assert "(notes) was filtered out (length.too_short)" in message
-
-
-def test_an_unknown_document_is_refused(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "there is no document 'xyzxyz'" in refused(capsys, "show", "xyzxyz")
-    assert "at least 4 characters" in refused(capsys, "show", "abc")
+    rejected = pl.scan_parquet(paths).filter(~pl.col("kept")).collect()["doc_id"][0]
+    for prefix, message in (
+        (alone, f"{alone} (prose) is in no cluster"),
+        (rejected, "(notes) was filtered out (length.too_short)"),
+        ("xyzxyz", "there is no document 'xyzxyz'"),
+        ("abc", "at least 4 characters"),
+    ):
+        assert message in refused(capsys, "show", prefix)
 
 
 def test_a_prefix_of_several_documents_is_refused(
@@ -214,28 +205,21 @@ def test_a_prefix_of_several_documents_is_refused(
     assert f"{common!r} begins the ids of" in message and "Give more of it" in message
 
 
+@pytest.mark.parametrize(
+    ("file", "whose"),
+    [("notes/copies.jsonl", "The text"), ("prose/c.jsonl", "The survivor's text")],
+)
 def test_a_text_that_is_gone_is_said(
-    corpus: Any, capsys: pytest.CaptureFixture[str], build: Build
+    corpus: Any, capsys: pytest.CaptureFixture[str], build: Build, file: str, whose: str
 ) -> None:
     ids = nasty_ids(corpus)
-    (corpus.config.parent / "input/notes/copies.jsonl").unlink()
+    (corpus.config.parent / "input" / file).unlink()
     build(corpus, "raw", "filtered")
 
     text = run(capsys, "show", ids[0])
 
-    assert text.count("not among the newest filtered documents") == 2
-    assert f"{ids[1]}: removed" in text and "The survivor's" not in text
-
-
-def test_a_survivors_text_that_is_gone_is_said_to_be_the_survivors(
-    corpus: Any, capsys: pytest.CaptureFixture[str], build: Build
-) -> None:
-    (corpus.config.parent / "input/prose/c.jsonl").unlink()
-    build(corpus, "raw", "filtered")
-
-    text = run(capsys, "show", nasty_ids(corpus)[0])
-
-    assert text.count("The survivor's text is not among the newest filtered documents") == 2
+    assert text.count(f"{whose} is not among the newest filtered documents") == 2
+    assert f"{ids[1]}: removed" in text
 
 
 def test_clusters_are_listed_by_size(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,6 +30,11 @@ from resources.tasks import GLOBAL
 
 SOURCE_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "source")
 GLOBAL_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "none")
+COUNTS = ("rows_in", "rows_kept", "rejected", "duplicates", "quarantined", "tokens", "bytes")
+WORK = (
+    *("parts_computed", "parts_reused", "seconds", "cpu_seconds"),
+    *("docs_per_second", "mb_per_second"),
+)
 TOP_REASONS = 3
 TOP_LANGUAGES = 5
 
@@ -144,23 +149,11 @@ def stage_numbers(corpus: Corpus, manifest: Manifest) -> StageNumbers:
     stats = manifest.stats
     report = read_report(corpus.store.root, manifest.stage, manifest.partition)
     is_sharded = manifest.stage == SHARDED.name
-    return StageNumbers(
-        rows_in=stats.rows_in,
-        rows_kept=stats.rows_kept,
-        rejected=stats.rejected,
-        duplicates=stats.duplicates,
-        quarantined=stats.quarantined,
-        tokens=stats.tokens,
-        bytes=stats.bytes,
-        parts_computed=report.parts_computed,
-        parts_reused=report.parts_reused,
-        seconds=report.seconds,
-        cpu_seconds=report.cpu_seconds,
-        docs_per_second=report.docs_per_second,
-        mb_per_second=report.mb_per_second,
-        fingerprint=manifest.fingerprint,
-        shards=sum(stats.numbers.get("shards", {}).values()) if is_sharded else UNSET,
-    )
+    of_run = {name: getattr(report, name) for name in WORK}
+    of_manifest = {name: getattr(stats, name) for name in COUNTS}
+    shards = sum(stats.numbers.get("shards", {}).values()) if is_sharded else UNSET
+    fingerprint = manifest.fingerprint
+    return StageNumbers(**of_manifest, **of_run, fingerprint=fingerprint, shards=shards)
 
 
 def mix_of(corpus: Corpus, phase: str) -> dict[str, PhaseShare]:

@@ -212,16 +212,14 @@ def origins(corpus: Corpus, sources: Iterable[str], doc_ids: Iterable[str]) -> d
     known: dict[str, Origin] = {}
     missing = set(doc_ids)
     for source in sources:
-        for manifest in newest_first(corpus.store.partition("tokenized", source)):
-            kept = KeptManifests(corpus.store, source)
-            found = kept.made_of("deduped", "deduped", manifest.provenance.get("deduped", ""))
-            deduped = found and found[1]
-            for part in manifest.parts if deduped else ():
+        kept = KeptManifests(corpus.store, source)
+        for _, manifest in kept.newest_first("tokenized"):
+            made_of = kept.made_of("deduped", "deduped", manifest.provenance.get("deduped", ""))
+            for part in manifest.parts if made_of else ():
                 if not missing:
                     return known
-                places = find(corpus, manifest, part, missing)
-                if deduped and places:
-                    known |= read_origins(corpus, deduped, places)
+                if made_of and (places := find(corpus, manifest, part, missing)):
+                    known |= read_origins(corpus, made_of[1], places)
                     missing -= known.keys()
     return known
 
@@ -253,8 +251,6 @@ def find(
 
 def read_origins(corpus: Corpus, deduped: Manifest, places: Sequence[Place]) -> dict[str, Origin]:
     """Return the origins of the documents that are indeed at places of one part."""
-    if not places:
-        return {}
     part = next(part for part in deduped.parts if part.name == places[0].part.name)
     rows = [place.row for place in places]
     table = read_kept(kept_documents(corpus.store, deduped, part), ["doc_id", *ORIGIN])[rows]

@@ -47,24 +47,14 @@ def ui(
     *,
     port: Annotated[int, Parameter(help="Port on 127.0.0.1; 0 takes a free one.")] = 3000,
     host_name: Annotated[
-        tuple[str, ...],
-        Parameter(
-            help="Another name, or NAME:PORT, under which browsers reach it; may be repeated."
-        ),
+        tuple[str, ...], Parameter(help="NAME or NAME:PORT that browsers use; may be repeated.")
     ] = (),
     address: Annotated[
-        str,
-        Parameter(
-            help="Address to listen on. Others can use it if it is not the default: a login "
-            "is up to a proxy before it."
-        ),
+        str, Parameter(help="Address to listen on; a login is up to a proxy before it.")
     ] = ADDRESS,
     workspace: Annotated[
         Path | None,
-        Parameter(
-            help="Dagster's workspace file of a code server that runs elsewhere, as does "
-            "the daemon; none is started here."
-        ),
+        Parameter(help="Dagster's workspace file, of a code server that runs elsewhere."),
     ] = None,
 ) -> int:
     """Serve the web UI until Ctrl-C; the exit code is 1 if the daemon ends by itself."""
@@ -82,7 +72,9 @@ def ui(
         if workspace is None:
             workspace = stack.enter_context(code_server(instance))
             daemon = stack.enter_context(running_daemon(workspace))
-        app = guarded_app(stack.enter_context(process_context(instance, workspace)), hosts)
+        target = WorkspaceFileTarget([str(workspace)])
+        context = WorkspaceProcessContext(instance, target, version=__version__)
+        app = guarded_app(stack.enter_context(context), hosts)
         serve(app, bound, daemon)
         if daemon is not None:
             code = daemon.returncode
@@ -132,12 +124,6 @@ def running_daemon(workspace: Path) -> Iterator[subprocess.Popen[bytes]]:
             daemon.wait(SECONDS_TO_END)
         except subprocess.TimeoutExpired:
             daemon.kill()
-
-
-def process_context(instance: dg.DagsterInstance, workspace: Path) -> WorkspaceProcessContext:
-    """Return what the web server knows: the instance and the code server."""
-    target = WorkspaceFileTarget([str(workspace)])
-    return WorkspaceProcessContext(instance, target, version=__version__)
 
 
 def guarded_app(context: WorkspaceProcessContext, hosts: frozenset[str]) -> Starlette:

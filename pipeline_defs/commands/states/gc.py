@@ -180,40 +180,29 @@ def collect(
         if found is None:
             yield Garbage(partition.stage, partition.name, 0, 0, {}, is_busy=True)
         elif found:
-            yield garbage_of(partition, found)
-    for folder in (TAGS, HOLDS):
-        yield from leftovers(store.root / folder, is_dry=is_dry)
-    yield from stale_previews(store, is_dry=is_dry)
+            files = {str(path.relative_to(partition.folder)): n for path, n in found.items()}
+            old = sum(name.startswith(f"{MANIFESTS}/") for name in files)
+            yield Garbage(partition.stage, partition.name, old, sum(files.values()), files)
+    yield from beside_stages(store, is_dry=is_dry)
 
 
-def stale_previews(store: Store, *, is_dry: bool) -> Iterator[Garbage]:
-    """Sweep the previews of partitions that are no longer there."""
+def beside_stages(store: Store, *, is_dry: bool) -> Iterator[Garbage]:
+    """Sweep temporary files of killed writers of tags and holds, and previews of no partition."""
+    found: dict[tuple[str, str], dict[Path, int]] = {}
+    for folder in (store.root / TAGS, store.root / HOLDS):
+        for name, size in medium_of(folder).sizes(folder).items():
+            if name.startswith(TEMPORARY_PREFIX):
+                found.setdefault((folder.name, ""), {})[folder / name] = size
     there = {(each.stage, each.name) for each in store.partitions()}
     for stage, partition, path in preview_paths(store.root):
         if (stage, partition) not in there:
-            medium = medium_of(path.parent)
-            size = medium.size(path) or 0
-            if not is_dry:
-                medium.remove_all([path])
-            yield Garbage(PREVIEWS, partition, 0, size, {f"{stage}/{path.name}": size})
-
-
-def garbage_of(partition: Partition, found: Mapping[Path, int]) -> Garbage:
-    """Describe the garbage of a partition."""
-    files = {str(path.relative_to(partition.folder)): size for path, size in found.items()}
-    manifests = sum(name.startswith(f"{MANIFESTS}/") for name in files)
-    return Garbage(partition.stage, partition.name, manifests, sum(files.values()), files)
-
-
-def leftovers(folder: Path, *, is_dry: bool) -> Iterator[Garbage]:
-    """Sweep the temporary files of killed writers of tags and holds."""
-    medium = medium_of(folder)
-    sizes = medium.sizes(folder)
-    files = {name: size for name, size in sizes.items() if name.startswith(TEMPORARY_PREFIX)}
-    if files:
+            size = medium_of(path.parent).size(path) or 0
+            found.setdefault((PREVIEWS, partition), {})[path] = size
+    for (stage, partition), sizes in found.items():
         if not is_dry:
-            medium.remove_all([folder / name for name in files])
-        yield Garbage(folder.name, "", 0, sum(files.values()), files)
+            medium_of(store.root).remove_all([*sizes])
+        files = {str(path.relative_to(store.root / stage)): size for path, size in sizes.items()}
+        yield Garbage(stage, partition, 0, sum(files.values()), files)
 
 
 def show(found: Collected, store: Store) -> None:

@@ -128,10 +128,13 @@ def entry_of(
     entry = Entry(state.number, fingerprint, numbers_of(state), tags, not_kept=state.missing)
     if before is None:
         return entry
+    found = (each.manifest("raw") for each in (before, state))
+    then, now = (set(raw.provenance.get("takedowns", ())) if raw else set() for raw in found)
+    takedowns = enumerate(read_takedowns(corpus.store.root), 1) if now - then else ()
     return msgspec.structs.replace(
         entry,
         inputs=input_changes(before, state),
-        takedowns=newly_obeyed(corpus, before, state),
+        takedowns=tuple(number for number, each in takedowns if id_of(each) in now - then),
         config=config_changes(before, state),
         code=code_changes(before, state),
     )
@@ -157,14 +160,6 @@ def files_of(state: SourceState) -> Mapping[str, str] | None:
     raw = state.manifest("raw")
     files: Mapping[str, str] = raw.provenance.get("files", {}) if raw else {}
     return files if raw and len(files) == raw.provenance.get("num_files") else None
-
-
-def newly_obeyed(corpus: Corpus, before: SourceState, after: SourceState) -> tuple[int, ...]:
-    """Return the numbers of the takedowns that only the second of two states obeys."""
-    found = (state.manifest("raw") for state in (before, after))
-    then, now = (set(raw.provenance.get("takedowns", ())) if raw else set() for raw in found)
-    takedowns = enumerate(read_takedowns(corpus.store.root), 1) if now - then else ()
-    return tuple(number for number, each in takedowns if id_of(each) in now - then)
 
 
 def with_times(entries: list[Entry], stage: str, source: str) -> list[Entry]:
@@ -212,12 +207,10 @@ def with_event(entry: Entry, record: dg.EventLogRecord) -> Entry:
     """Add what an event says of a state; zeros are left out of its metadata."""
     found = record.asset_materialization
     assert found is not None, "only materializations were asked for"
-    parts = {
-        name: value
-        if isinstance(value := getattr(found.metadata.get(name), "value", 0), int)
-        else 0
-        for name in ("parts_computed", "parts_reused")
-    }
+    parts = {}
+    for name in ("parts_computed", "parts_reused"):
+        value = getattr(found.metadata.get(name), "value", 0)
+        parts[name] = value if isinstance(value, int) else 0
     when = f"{datetime.fromtimestamp(record.timestamp, UTC):%Y-%m-%d %H:%M:%S}"
     return msgspec.structs.replace(entry, when=when, run_id=record.run_id, **parts)
 

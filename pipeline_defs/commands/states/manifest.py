@@ -14,8 +14,7 @@ from cyclopts import Parameter
 from pipeline_defs.commands.terminal import Positive, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.errors import UsageError
-from resources.store.records import Manifest, to_json
-from resources.store.store import Partition, Store
+from resources.store.records import to_json
 
 
 def manifest(
@@ -32,22 +31,17 @@ def manifest(
         for folder in store.partitions():
             say(f"{folder.stage} {folder.name}: {folder.manifest_numbers()[-1]}")
         return 0
-    found = chosen(store, store.partition(stage, partition), number)
+    folder = store.partition(stage, partition)
+    if number is None:
+        found = store.newest(stage, partition)
+    elif number in (numbers := folder.manifest_numbers()):
+        found = folder.read_manifest(number)
+    else:
+        raise UsageError(
+            f"{stage}[{partition}] has no manifest {number}; kept are: "
+            f"{', '.join(map(str, numbers)) or 'none'}. Name one of these, or leave out --number."
+        )
     if parts is not None:
         found = msgspec.structs.replace(found, parts=found.parts[:parts])
     sys.stdout.write(to_json(found).decode())
     return 0
-
-
-def chosen(store: Store, folder: Partition, number: int | None) -> Manifest:
-    """Return the manifest of a number, or the newest; an error names those that are kept."""
-    if number is None:
-        return store.newest(folder.stage, folder.name)
-    numbers = folder.manifest_numbers()
-    if number not in numbers:
-        kept = ", ".join(map(str, numbers)) or "none"
-        raise UsageError(
-            f"{folder.stage}[{folder.name}] has no manifest {number}; kept are: {kept}. Name one "
-            "of these, or leave out --number."
-        )
-    return folder.read_manifest(number)

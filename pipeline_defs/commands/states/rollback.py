@@ -112,7 +112,14 @@ def hold_of_state(store: Store, state: SourceState, reason: str) -> HeldSource:
             "more of them with `keep_manifests` or a tag."
         )
     for stage, (_, manifest) in state.manifests.items():
-        check_files(store, stage, manifest)
+        listing = Listing(store.partition(stage, manifest.partition).folder)
+        for file in (file for part in manifest.parts for file in part.files):
+            if not listing.has_size(file):
+                raise StoreError(
+                    f"{listing.folder / file.path} is missing, or has not the size that was "
+                    "published. Nothing was changed. Choose another state: `corpus states history` "
+                    "lists them."
+                )
     named = (
         NamedManifest(stage, state.source, number, manifest.fingerprint)
         for stage, (number, manifest) in state.manifests.items()
@@ -127,29 +134,14 @@ def refuse_forbidden(store: Store, wanted: HeldSource) -> None:
         return
     kept = KeptManifests(store, wanted.source)
     stage = kept.last_stage()
-    free = (
-        number
-        for number, manifest in kept.newest_first(stage)
-        if forbidden_in(store, stage, manifest) is None
-    )
-    number = next(free, None)
     advice = "No kept state is without them: `corpus build` makes one."
-    if number is not None:
-        advice = f"The newest state without them is {number}."
+    for number, manifest in kept.newest_first(stage):
+        if forbidden_in(store, stage, manifest) is None:
+            advice = f"The newest state without them is {number}."
+            break
     raise StoreError(
         f"State {wanted.state} of {wanted.source!r} has {found}. Nothing was changed. {advice}"
     )
-
-
-def check_files(store: Store, stage: str, manifest: Manifest) -> None:
-    """Raise StoreError if a file of a manifest is missing or has another size."""
-    listing = Listing(store.partition(stage, manifest.partition).folder)
-    for file in (file for part in manifest.parts for file in part.files):
-        if not listing.has_size(file):
-            raise StoreError(
-                f"{listing.folder / file.path} is missing, or has not the size that was published. "
-                "Nothing was changed. Choose another state: `corpus states history` lists them."
-            )
 
 
 def go_back(corpus: Corpus, hold: HeldSource) -> dict[str, tuple[int, Manifest]]:

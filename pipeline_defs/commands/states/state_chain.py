@@ -78,7 +78,8 @@ def chain_of(kept: KeptManifests, stage: str, number: int) -> SourceState:
     found: dict[str, tuple[int, Manifest]] = {stage: (number, kept.get(stage, number))}
     missing: list[str] = []
     of_stage: tuple[int, Manifest] | None = found[stage]
-    for earlier in earlier_of(stage):
+    beside = ("filtered", "raw") if stage in BESIDE else ()
+    for earlier in made_before(stage) if stage in CHAIN else beside:
         fingerprint = of_stage[1].provenance.get(earlier) if of_stage else None
         of_stage = None if fingerprint is None else kept.made_of(earlier, earlier, fingerprint)
         if of_stage is None:
@@ -86,19 +87,12 @@ def chain_of(kept: KeptManifests, stage: str, number: int) -> SourceState:
         else:
             found[earlier] = of_stage
     if "filtered" in found and stage != "filtered":
-        for beside in BESIDE:
+        for other in BESIDE:
             fingerprint = found["filtered"][1].fingerprint
-            if (made := kept.made_of(beside, "filtered", fingerprint)) is not None:
-                found.setdefault(beside, made)
+            if (made := kept.made_of(other, "filtered", fingerprint)) is not None:
+                found.setdefault(other, made)
     ordered = {each: found[each] for each in SOURCE_STAGES if each in found}
     return SourceState(kept.source, str(number), stage, ordered, tuple(missing))
-
-
-def earlier_of(stage: str) -> tuple[str, ...]:
-    """Return the stages that a stage was made of, the last first."""
-    if stage in CHAIN:
-        return made_before(stage)
-    return ("filtered", "raw") if stage in BESIDE else ()
 
 
 def flat(config: Any, prefix: str = "") -> dict[str, Any]:

@@ -71,7 +71,11 @@ def make_tag(store: Store, name: str) -> Tag:
     if not partitions:
         raise StoreError(f"Nothing is built yet in {store}. Run: corpus build")
     refuse_forbidden(store, partitions)
-    manifests = tuple(map(newest_of, partitions))
+    manifests = tuple(
+        NamedManifest(each.stage, each.name, number, each.read_manifest(number).fingerprint)
+        for each in partitions
+        for number in each.manifest_numbers()[-1:]
+    )
     path = tag_path(store.root, name)
     if not create(path, Tag(name, manifests)):
         raise UsageError(
@@ -111,13 +115,6 @@ def check_name(name: str) -> None:
             "digits, '.', '_' and '-', and does not look like the fingerprint of a mixture. Take "
             "one such as v1."
         )
-
-
-def newest_of(partition: Partition) -> NamedManifest:
-    """Name the newest manifest of a partition; StoreError if it is damaged."""
-    number = partition.manifest_numbers()[-1]
-    fingerprint = partition.read_manifest(number).fingerprint
-    return NamedManifest(partition.stage, partition.name, number, fingerprint)
 
 
 def delete_tag(store: Store, name: str) -> None:

@@ -42,7 +42,8 @@ from assets.text.marks import (
 )
 from resources.corpus import Corpus
 from resources.store.published import PublishedFile
-from resources.store.store import part_stem, published_file
+from resources.store.records import PartRecord
+from resources.store.store import Partition, Store, part_stem, published_file
 from resources.takedowns import Takedown, task_name
 from resources.tasks import GLOBAL
 from resources.urls import domains_above
@@ -50,7 +51,7 @@ from resources.urls import domains_above
 NOTHING = pl.DataFrame(schema=dict.fromkeys(("doc_id", "url", "text"), pl.String))
 COMMON = 5  # documents that stay: a passage of so many is a form, not the text of one document
 COLUMNS = ("doc_id", "url", "text", "origin")
-NO_TEXT = pl.lit("").alias("text")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -82,7 +83,7 @@ def find(corpus: Corpus, asked: Sequence[Takedown]) -> list[FoundDocuments]:
         {one for doc_id in each["doc_id"] for one in by_id.get(doc_id, ())} for each in meant
     ]
     asked = [
-        with_members(with_marks(each, of_request), ids)
+        with_marks(each, of_request, members=ids if each.near else ())
         for each, of_request, ids in zip(asked, meant, members, strict=True)
     ]
     if any(each.near for each in asked):
@@ -161,22 +162,12 @@ def found_by(
 
 def records_of(hits: Sequence[Hits], takedown: Takedown, *, is_alone: bool) -> dict[int, int]:
     """Count the records in quarantine that a request means, by the place of the part."""
-    wanted: Wanted | None = None
-    counts = {}
-    for place, each in enumerate(hits):
-        if not each.records.height:
-            continue
-        wanted = wanted or wanted_by([takedown])
-        is_meant = None if is_alone else is_record_wanted(each.records, wanted)
-        counts[place] = each.records.height if is_meant is None else int(is_meant.sum())
+    found = {place: each.records for place, each in enumerate(hits) if each.records.height}
+    counts = {place: records.height for place, records in found.items()}
+    if found and not is_alone:
+        wanted = wanted_by([takedown])
+        counts = {n: int(is_record_wanted(records, wanted).sum()) for n, records in found.items()}
     return {place: count for place, count in counts.items() if count}
-
-
-def with_members(asked: Takedown, members: set[str]) -> Takedown:
-    """Add the marks of near copies to a request that asks for them."""
-    if not asked.near:
-        return asked
-    return msgspec.structs.replace(asked, ids=joined(asked.ids, id_marks(sorted(members))))
 
 
 def having_copies(hits: Sequence[Hits], asked: Sequence[Takedown]) -> Iterator[pl.DataFrame]:
@@ -192,20 +183,25 @@ def having_copies(hits: Sequence[Hits], asked: Sequence[Takedown]) -> Iterator[p
         yield within[rows.get(number, [])]
 
 
-def with_marks(asked: Takedown, documents: pl.DataFrame, *, with_texts: bool = True) -> Takedown:
-    """Add the marks of documents to a request, `with_texts` those of passages too.
+def with_marks(
+    asked: Takedown,
+    documents: pl.DataFrame,
+    *,
+    with_texts: bool = True,
+    members: Iterable[str] = (),
+) -> Takedown:
+    """Add the marks of documents and near copies to a request, `with_texts` those of passages too.
 
     What has the text of `--match` within more gives no passages: the rest of it is not meant.
     """
     if documents.is_empty():
         return asked
-    different = documents.unique("doc_id", maintain_order=True)
     texts = documents["text"].drop_nulls().unique(maintain_order=True)
     if with_texts and asked.kind != "match":
         asked = with_passages(asked, [*passages_by_text(asked), *passage_marks(texts)])
     return msgspec.structs.replace(
         asked,
-        ids=joined(asked.ids, id_marks(different["doc_id"].to_list())),
+        ids=joined(asked.ids, id_marks([*documents["doc_id"], *members])),
         texts=joined(asked.texts, text_marks(texts)),
     )
 
@@ -265,52 +261,41 @@ class Hits(NamedTuple):
 
 def raw_parts(corpus: Corpus) -> list[RawPart]:
     """Return every published part of `raw`, whether a manifest names it or not."""
-    return [
-        part
-        for folder in corpus.store.partitions()
-        if folder.stage == RAW.name
-        for name in folder.medium.names(folder.records)
-        for record in [folder.read_record(name)]
-        if record is not None and folder.find_part(record.name, record.fingerprint)
-        for files in [{f.kind: published_file(folder.folder / f.path, f) for f in record.files}]
-        for part in [
-            RawPart(
-                folder.name,
-                task_name(record.name),
-                part_stem(record.name, record.fingerprint),
-                files["documents"],
-                files.get("quarantine"),
-            )
-        ]
-    ]
+    parts = []
+    for folder, record in raw_records(corpus.store):
+        if folder.find_part(record.name, record.fingerprint):
+            stem = part_stem(record.name, record.fingerprint)
+            files = {f.kind: published_file(folder.folder / f.path, f) for f in record.files}
+            tables = files["documents"], files.get("quarantine")
+            parts.append(RawPart(folder.name, task_name(record.name), stem, *tables))
+    return parts
 
 
-def on_all_cores(work: Callable[[RawPart], Result], parts: Sequence[RawPart]) -> Iterator[Result]:
-    """Map a function over parts, on all cores: Polars and the kernels release the lock."""
+def raw_records(store: Store) -> Iterator[tuple[Partition, PartRecord]]:
+    """Yield the records of all parts of `raw`, of any manifest, with their partition."""
+    for folder in store.partitions():
+        for name in folder.medium.names(folder.records) if folder.stage == RAW.name else ():
+            if (record := folder.read_record(name)) is not None:
+                yield folder, record
+
+
+def on_all_cores(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """Map a function over items, on all cores: Polars and the kernels release the lock."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        yield from pool.map(work, parts)
+        yield from pool.map(work, items)
 
 
 def named_documents(part: RawPart, wanted: Wanted) -> pl.DataFrame:
     """Return the documents of a part that are meant by id or URL; texts are read of these alone."""
-    path = part.documents.checked()
-    table = pl.read_parquet(path, columns=["doc_id", "url"])
-    rows = is_itself_wanted(table.with_columns(NO_TEXT), wanted).arg_true()
-    return read_rows(part, rows)
+    table = pl.read_parquet(part.documents.checked(), columns=["doc_id", "url"])
+    is_named = is_itself_wanted(table.with_columns(text=pl.lit("")), wanted)
+    return read_rows(part, is_named.arg_true())
 
 
 def matching_documents(part: RawPart, wanted: Wanted) -> pl.DataFrame:
     """Return the documents of a part that have a text of `wanted`, alone or within more."""
     texts = pl.read_parquet(part.documents.checked(), columns=["text"])["text"]
     return read_rows(part, (is_text_wanted(texts, wanted) | is_copy(texts, wanted)).arg_true())
-
-
-def passages_by_row(texts: pl.Series, wanted: Wanted) -> dict[int, set[bytes]]:
-    """Return the digests of the passages in each of some texts, of those that have any."""
-    passages: dict[int, set[bytes]] = {}
-    for found in find_passages(texts, wanted.passages):
-        passages.setdefault(found.row, set()).add(found.digest)
-    return passages
 
 
 def read_rows(part: RawPart, rows: pl.Series) -> pl.DataFrame:
@@ -331,7 +316,9 @@ def hits_in(part: RawPart, wanted: Wanted) -> Hits:
     documents = pl.read_parquet(part.documents.checked(), columns=list(COLUMNS))
     is_meant = is_itself_wanted(documents, wanted)
     others = documents.filter(~is_meant)
-    found = passages_by_row(others["text"], wanted)
+    found: dict[int, set[bytes]] = {}  # digests of the passages by row
+    for passage in find_passages(others["text"], wanted.passages):
+        found.setdefault(passage.row, set()).add(passage.digest)
     within = others.drop("text")[[*found]].with_columns(
         pl.Series("passages", [sorted(each) for each in found.values()], pl.List(pl.Binary))
     )
@@ -350,14 +337,9 @@ def clusters_with(corpus: Corpus, doc_ids: Iterable[str]) -> list[frozenset[str]
     for number in folder.manifest_numbers() if len(wanted) else ():
         manifest = folder.read_manifest(number)
         files = [file for part in manifest.parts if (file := part.file("clusters")) and file.rows]
-        tables = [
-            pl.read_parquet(
-                corpus.store.file_of(manifest, file).checked(), columns=["doc_id", "cluster_id"]
-            )
-            for file in files
-        ]
-        if tables:
-            table = pl.concat(tables)
+        paths = [corpus.store.file_of(manifest, file).checked() for file in files]
+        if paths:
+            table = pl.read_parquet(paths, columns=["doc_id", "cluster_id"])
             found = table.filter(pl.col("doc_id").is_in(wanted.implode()))["cluster_id"]
             members = table.filter(pl.col("cluster_id").is_in(found.implode()))
             groups = members.group_by("cluster_id", maintain_order=True).agg("doc_id")["doc_id"]

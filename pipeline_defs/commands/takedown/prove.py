@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -50,7 +48,7 @@ class Held:
     partition: Partition
     number: int | None
     is_newest: bool
-    files: dict[str, Counter[Seen]] = field(default_factory=dict)
+    files: dict[str, Counter[Seen]]
 
 
 def prove(
@@ -68,31 +66,20 @@ def prove(
     if not (takedowns := read_takedowns(corpus.store.root)):
         say("No takedown is recorded: `corpus takedown` records one.")
         return 0
-    began = time.monotonic()
     with alone_on(corpus.store.root, "corpus takedown prove"):
         placed = reversed([*enumerate(takedowns)])  # of a URL or domain in many the first counts
         owners = {key: place for place, t in placed for key in (*t.addresses, *t.domains)}
         search = Search(wanted_by(takedowns), spellings(corpus), owners)
         accepted = accepted_documents(corpus, search.wanted)
-        found, num_files = search_store(corpus, search)
-        held = without_accepted(corpus, found, accepted)
+        began = time.monotonic()
+        held, num_files = search_store(corpus, search, accepted)
         if purge and held:
             purge_states(corpus.store.root, held, tag)
-            found, num_files = search_store(corpus, search)
-            held = without_accepted(corpus, found, accepted)
-        previews = previews_with(corpus, search, accepted)
-        if purge:
-            forget_patches(corpus, search.wanted)
-            medium_of(corpus.store.root).remove_all(previews)
-            previews = []
-        patches = patches_meant(corpus, search.wanted)
+            held, num_files = search_store(corpus, search, accepted)
+        beside = [*beside_stages(corpus, search, accepted, is_purge=purge)]
     say(*lines_of(corpus, held), *remaining_lines(search, takedowns, held))
-    say(*accepted_lines(search, accepted))
-    say(*(f"{place_of(path)}: --purge removes the record from the patch" for path in patches))
-    purged = "--purge removes the preview; a build writes it again without"
-    say(*(f"{place_of(path)}: {purged}" for path in previews))
-    seconds = time.monotonic() - began
-    num_held = len(held) + len(patches) + len(previews)
+    say(*accepted_lines(search, accepted), *beside)
+    seconds, num_held = time.monotonic() - began, len(held) + len(beside)
     verdict = f"{num_held} states and patches hold" if num_held else "nothing holds"
     say(
         f"{len(takedowns):,} takedowns, {num_files:,} files searched in {seconds:.1f} s: {verdict} "
@@ -102,16 +89,38 @@ def prove(
     return 1 if num_held else 0
 
 
-def search_store(corpus: Corpus, search: Search) -> tuple[list[Held], int]:
-    """Search every file of every partition once; return the states that hold something."""
+def beside_stages(
+    corpus: Corpus, search: Search, accepted: Accepted, *, is_purge: bool
+) -> Iterator[str]:
+    """Yield lines on patches and previews that hold something nobody has accepted, or purge it."""
+    previews = []
+    for stage, _, path in preview_paths(corpus.store.root):
+        medium_of(path.parent).bring(path)
+        if not_accepted(search.file(path, stage), accepted):
+            previews.append(path)
+    if is_purge:
+        forget_patches(corpus, search.wanted)
+        medium_of(corpus.store.root).remove_all(previews)
+        previews = []
+    for path in patches_meant(corpus, search.wanted):
+        yield f"{place_of(path)}: --purge removes the record from the patch"
+    for path in previews:
+        yield f"{place_of(path)}: --purge removes the preview; a build writes it again without"
+
+
+def search_store(corpus: Corpus, search: Search, accepted: Accepted) -> tuple[list[Held], int]:
+    """Search every file of every partition once; return the states that hold something.
+
+    That is not of accepted documents alone; and the mixtures that draw from these states.
+    """
     held, num_files = list[Held](), 0
     for partition in every_partition(corpus):
         names = [name for name in partition.medium.files_below(partition.folder) if name != ".lock"]
         found = found_in(partition, names, search)
         num_files += len(names)
-        if found:
-            held += states_with(partition, found)
-    return held, num_files
+        left = {name: not_accepted(seen, accepted) for name, seen in found.items()}
+        held += states_with(partition, {name: seen for name, seen in left.items() if seen})
+    return [*held, *drawing_mixtures(corpus, held)], num_files
 
 
 def accepted_documents(corpus: Corpus, wanted: Wanted) -> Accepted:
@@ -138,16 +147,6 @@ def accepted_documents(corpus: Corpus, wanted: Wanted) -> Accepted:
     return accepted
 
 
-def previews_with(corpus: Corpus, search: Search, accepted: Accepted) -> list[Path]:
-    """Return the previews in which something is found that nobody has accepted."""
-    found = []
-    for stage, _, path in preview_paths(corpus.store.root):
-        medium_of(path.parent).bring(path)
-        if not_accepted(search.file(path, stage), accepted):
-            found.append(path)
-    return found
-
-
 def not_accepted(found: Counter[Seen], accepted: Accepted) -> Counter[Seen]:
     """Leave out what is of accepted documents."""
     if not found:
@@ -160,16 +159,6 @@ def not_accepted(found: Counter[Seen], accepted: Accepted) -> Counter[Seen]:
         return seen.document in accepted if seen.document else seen.digest in digests
 
     return Counter({seen: number for seen, number in found.items() if not is_accepted(seen)})
-
-
-def without_accepted(corpus: Corpus, found: Sequence[Held], accepted: Accepted) -> list[Held]:
-    """Leave out what is of accepted documents alone; add the mixtures that draw from the rest."""
-    held = list[Held]()
-    for each in found:
-        left = {name: not_accepted(seen, accepted) for name, seen in each.files.items()}
-        if files := {name: seen for name, seen in left.items() if seen}:
-            held.append(replace(each, files=files))
-    return [*held, *drawing_mixtures(corpus, held)]
 
 
 def drawing_mixtures(corpus: Corpus, held: Sequence[Held]) -> Iterator[Held]:
@@ -204,17 +193,13 @@ def found_in(
 
     Links to one file are searched once.
     """
-
-    def look(path: Path) -> Counter[Seen]:
-        return search.file(path, partition.stage)
-
     paths = {name: partition.folder / name for name in names}
     for path in paths.values():
         partition.medium.bring(path)
     inodes = {name: path.stat().st_ino for name, path in paths.items() if path.is_file()}
     alone = {inode: paths[name] for name, inode in inodes.items()}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        seen = dict(zip(alone, pool.map(look, alone.values()), strict=True))
+    found = on_all_cores(partial(search.file, stage=partition.stage), [*alone.values()])
+    seen = dict(zip(alone, found, strict=True))
     return {name: seen[inode] for name, inode in inodes.items() if seen[inode]}
 
 

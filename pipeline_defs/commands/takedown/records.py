@@ -11,9 +11,8 @@ import polars as pl
 from cyclopts import Parameter
 from msgspec import UNSET
 
-from assets.raw.raw_records import RAW
 from assets.raw.taken_down_files import TAKEN_DOWN
-from pipeline_defs.commands.takedown.find import names_by_source
+from pipeline_defs.commands.takedown.find import names_by_source, raw_records
 from pipeline_defs.commands.terminal import Json, Positive, alone_on, print_json, print_table, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.errors import UsageError
@@ -131,14 +130,11 @@ def parts_since(store: Store, wanted: Takedown) -> dict[str, tuple[str, ...]]:
 
     They were read after it, so that their fingerprint is that of a part with the documents.
     """
-    found = (
+    tasks = (
         (folder.name, task_name(record.name))
-        for folder in store.partitions()
-        if folder.stage == RAW.name
-        for name in folder.medium.names(folder.records)
-        for record in [folder.read_record(name)]
-        if record is not None and record.stats.rejected.get(TAKEN_DOWN)
+        for folder, record in raw_records(store)
+        if record.stats.rejected.get(TAKEN_DOWN)
     )
     return names_by_source(
-        (source, task) for source, task in found if task not in wanted.parts.get(source, ())
+        (source, task) for source, task in tasks if task not in wanted.parts.get(source, ())
     )

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -47,6 +48,7 @@ from resources.takedowns import (
 from resources.urls import parse_url
 
 SHOWN_ROWS = 20  # of a file
+NEXT = ("Next:", "corpus build", "corpus takedown prove --purge")
 SHOWN_REQUESTS = 20  # of a file of notices, those that found something
 MOST_FILE_BYTES = 64 << 20
 DOC_ID = re.compile(r"[0-9a-f]{32}")
@@ -94,48 +96,44 @@ def request(  # noqa: PLR0913  what a notice can say
         Path | None,
         Parameter(
             group=WHICH,
-            help="A notice a line: a URL, a doc_id, or JSON with url, domain, doc or text, and if "
-            "wanted reason and date. A request is recorded of each.",
+            help="A notice a line: a URL, a doc_id, or JSON (docs/takedown.md).",
         ),
     ] = None,
     reason: Annotated[str, Parameter(help="Why; it is kept as written, so name nobody in it.")],
     date: Annotated[str | None, Parameter(help="Date of the notice; kept as written.")] = None,
-    near: Annotated[
-        bool, Parameter(help="Near copies, too: all of their duplicate clusters.")
-    ] = False,
+    near: Annotated[bool, Parameter(help="Near copies, too: all of their clusters.")] = False,
     dry_run: Annotated[bool, Parameter(help="Only count what would be removed.")] = False,
 ) -> int:
     """Find the documents, record the request, and print what the next run will remove."""
     corpus = load_corpus()
-    store, form = corpus.store, UrlForm(URL_FORM, corpus.settings.urls.tracking_parameters)
+    form = UrlForm(URL_FORM, corpus.settings.urls.tracking_parameters)
     text = None if match is None else read_text(match, "--match")
     notice = Notice(url, domain, doc, text, reason, date)
-    notices = notices_in(file, form) if file is not None else [notice.asked(form)]
-    asked = [completed(each, notice, near=near) for each in notices]
-    began = time.monotonic()
-    with alone_on(store.root, "corpus takedown"):
-        new = asked if file is None else not_recorded(store, asked)
-        found = find(corpus, new)
-        takedowns = [each.takedown for each in found]
-        first = 0 if dry_run or not found else add_takedown(store.root, *takedowns)
-        num_patched = 0 if dry_run else forget(corpus, takedowns)
-    say(*lines_of(first, found, len(asked) - len(new)))
-    if num_patched:
-        say(f"Records of yours are gone from {num_patched:,} files of patches.")
-    say(*named_states_with(store))
-    seconds = time.monotonic() - began
-    say(f"Searched in {seconds:.1f} s. {'Nothing was recorded.' if dry_run else 'Next:'}")
-    say(*(() if dry_run else next_commands(store)))
+    asked = partial(Notice.asked, form=form, command=notice, near=near)
+    requests = [asked(notice)] if file is None else requests_in(file, asked)
+    say(*recorded(corpus, requests, are_many=file is not None, is_dry=dry_run))
+    say(*(["Nothing was recorded."] if dry_run else NEXT))
     return 0
 
 
-def next_commands(store: Store) -> Iterator[str]:
-    """Yield the commands that remove what was taken down, in order."""
-    for source, hold in read_holds(store.root).items():
-        if forbidden_in_hold(store, hold):
-            yield f"corpus states rollback {source} --release"
-    yield "corpus build"
-    yield "corpus takedown prove --purge"
+def recorded(
+    corpus: Corpus, asked: Sequence[Takedown], *, are_many: bool, is_dry: bool
+) -> Iterator[str]:
+    """Record requests, each with what it found; yield lines on that."""
+    store, began = corpus.store, time.monotonic()
+    with alone_on(store.root, "corpus takedown"):
+        # Notices that are recorded are left out: a file can be given again after a kill.
+        known = {key for each in read_takedowns(store.root) if are_many for key in keys_of(each)}
+        new = [each for each in asked if known.isdisjoint(keys_of(each))]
+        found = find(corpus, new)
+        takedowns = [each.takedown for each in found]
+        first = 0 if is_dry or not found else add_takedown(store.root, *takedowns)
+        num_patched = 0 if is_dry else forget(corpus, takedowns)
+    yield from lines_of(first, found, len(asked) - len(new))
+    if num_patched:
+        yield f"Records of yours are gone from {num_patched:,} files of patches."
+    yield from named_states_with(store)
+    yield f"Searched in {time.monotonic() - began:.1f} s."
 
 
 def forget(corpus: Corpus, takedowns: Sequence[Takedown]) -> int:
@@ -165,19 +163,6 @@ def remove_old_tables(root: Path) -> None:
             is_old = True
         if is_old:
             path.unlink(missing_ok=True)
-
-
-def completed(asked: Takedown, notice: Notice, *, near: bool) -> Takedown:
-    """Give a request the reason and date of the command, where it has none of its own."""
-    date = asked.date or (UNSET if notice.date is None else notice.date)
-    reason = asked.reason or notice.reason or ""
-    return msgspec.structs.replace(asked, reason=reason, date=date, near=near)
-
-
-def not_recorded(store: Store, asked: Sequence[Takedown]) -> list[Takedown]:
-    """Leave out notices that are recorded, so that a file can be given again after a kill."""
-    known = {key for each in read_takedowns(store.root) for key in keys_of(each)}
-    return [each for each in asked if known.isdisjoint(keys_of(each))]
 
 
 def named_states_with(store: Store) -> Iterator[str]:
@@ -219,32 +204,32 @@ def lines_of(first: int, found: Sequence[FoundDocuments], num_known: int) -> Ite
         )
     shown = [(n, each) for n, each in enumerate(found) if len(found) == 1 or each.takedown.parts]
     for number, each in shown[:SHOWN_REQUESTS]:
-        yield request_line(first and first + number, each)
+        takedown, name = each.takedown, f"Takedown {first + number}"
+        num_parts = sum(map(len, takedown.parts.values()))
+        records = f", {each.records:,} records in quarantine" if each.records else ""
+        yield (
+            f"{name if first else f'By {takedown.kind}'}: {takedown.documents:,} documents in "
+            f"{num_parts:,} parts of raw{records}; {len(takedown.passages) // MARK_BYTES:,} "
+            "passages to look for."
+        )
     if len(shown) > SHOWN_REQUESTS:
         yield f"and {len(shown) - SHOWN_REQUESTS:,} more: `corpus takedown list` has all."
     if not any(each.takedown.documents for each in found):
         yield "Documents that come later are left out if a request means them."
     if near := sum(each.near for each in found if not each.takedown.near):
         yield f"Near copies that stay: {near:,}. Before a build, --near removes them, too."
-    if tables := [each.documents for each in found if each.documents.height]:
+    yield from input_lines([each.documents for each in found if each.documents.height])
+
+
+def input_lines(tables: Sequence[pl.DataFrame]) -> Iterator[str]:
+    """Yield the input files that have documents of some tables, with the first rows."""
+    if tables:
         yield "These input files are yours, and keep the documents until you delete them there:"
         places = pl.concat(tables, how="diagonal").unique("doc_id").unnest("origin")
         for (file,), rows in places.sort("file", "row").group_by(["file"], maintain_order=True):
             some = ", ".join(f"{row:,}" for row in rows["row"].head(SHOWN_ROWS))
             more = ", ..." if rows.height > SHOWN_ROWS else ""
             yield f"  {file}: row {some}{more}"
-
-
-def request_line(number: int, found: FoundDocuments) -> str:
-    """Return what a request found in a line."""
-    takedown = found.takedown
-    num_parts = sum(map(len, takedown.parts.values()))
-    return (
-        f"{f'Takedown {number}' if number else f'By {takedown.kind}'}: {takedown.documents:,} "
-        f"documents in {num_parts:,} parts of raw"
-        + (f", {found.records:,} records in quarantine" if found.records else "")
-        + f"; {len(takedown.passages) // MARK_BYTES:,} passages to look for."
-    )
 
 
 class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -257,13 +242,18 @@ class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str | None = None
     date: str | None = None
 
-    def asked(self, form: UrlForm) -> Takedown:
-        """Return the request; UsageError for what can mean no document, or too many."""
+    def asked(self, form: UrlForm, command: Notice, *, near: bool) -> Takedown:
+        """Return the request, with reason and date of the command where it has none of its own.
+
+        Raises UsageError for what can mean no document, or too many.
+        """
         given = [each for each in (self.url, self.domain, self.doc, self.text) if each is not None]
         if len(given) != 1:
             raise UsageError("a notice has one of url, domain, doc and text.")
-        reason, date = self.reason or "", UNSET if self.date is None else self.date
-        return msgspec.structs.replace(self.meant(form), reason=reason, date=date)
+        reason, date = self.reason or command.reason or "", self.date or command.date
+        date_or_unset = UNSET if date is None else date
+        meant = self.meant(form)
+        return msgspec.structs.replace(meant, reason=reason, date=date_or_unset, near=near)
 
     def meant(self, form: UrlForm) -> Takedown:
         """Return the request with what it means alone."""
@@ -309,7 +299,7 @@ def read_text(path: Path, option: str) -> str:
         raise UsageError(f"{option}: {error}") from error
 
 
-def notices_in(path: Path, form: UrlForm) -> list[Takedown]:
+def requests_in(path: Path, asked: Callable[[Notice], Takedown]) -> list[Takedown]:
     """Return the requests of a file of notices, each once; UsageError that names a wrong line."""
     found: dict[frozenset[Asked], Takedown] = {}
     for number, line in enumerate(read_text(path, "--file").splitlines(), 1):
@@ -322,7 +312,7 @@ def notices_in(path: Path, form: UrlForm) -> list[Takedown]:
             else:
                 is_id = DOC_ID.fullmatch(given.lower())
                 notice = Notice(doc=given) if is_id else Notice(url=given)
-            takedown = notice.asked(form)
+            takedown = asked(notice)
         except (UsageError, msgspec.MsgspecError) as error:
             raise UsageError(
                 f"{path}, line {number}: {error} No request of the file was recorded."
