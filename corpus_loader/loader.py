@@ -227,24 +227,20 @@ class CorpusLoader:
         """Return the batches of `iter(loader)` so far in this process, and their times."""
         return replace(self._stats)
 
-    def batches(self, skip: int = 0, every: int = 1, of_all_ranks: bool = False) -> Iterator[Batch]:
-        """Yield every `every`-th batch after the first `skip`, without moving the loader.
-
-        `of_all_ranks`: of those of every rank, in turn.
-        """
-        for group in self.groups(skip, every, of_all_ranks):
+    def batches(self, skip: int = 0, every: int = 1) -> Iterator[Batch]:
+        """Yield every `every`-th batch after the first `skip`, without moving the loader."""
+        for group in self.groups(skip, every):
             yield from group.batches()
 
-    def groups(self, skip: int = 0, every: int = 1, of_all_ranks: bool = False) -> Iterator[Group]:
+    def groups(self, skip: int = 0, every: int = 1) -> Iterator[Group]:
         """Yield `batches` as they are read: small ones together."""
         if self.is_done:
             return
         cursor, at_once = self.cursor, self.steps_at_once()
-        ranks = self.split.world_size if of_all_ranks else 1
-        which = range(skip, ranks * self.split.steps_left(cursor), every)
+        which = range(skip, self.split.steps_left(cursor), every)
         count, self.first_look_up = self.first_look_up, 1
         while which:
-            steps = self.split.steps(cursor, which[:count], of_all_ranks)
+            steps = self.split.steps(cursor, which[:count])
             yield from self.read(steps, at_once)
             which = which[count:]
             count = min(GROWTH * count, max(1, LOOK_UP_SAMPLES // self.split.batch_size))

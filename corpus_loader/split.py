@@ -143,21 +143,20 @@ class Split:
         full, rest = divmod(stop - start, self.step_samples)
         return full if self.last == "drop" or not rest else full + 1
 
-    def steps(self, cursor: int, which: range, of_all_ranks: bool = False) -> Steps:
+    def steps(self, cursor: int, which: range) -> Steps:
         """Return the steps with these numbers, from 0 at the cursor to `steps_left`.
 
-        `of_all_ranks`: those of every rank in turn are numbered. The cursor after the last step is
-        the epoch's end, whatever was dropped.
+        The cursor after the last step is the epoch's end, whatever was dropped.
         """
         begin, now, end = self.numbers(cursor)
-        number, rank = np.arange(which.start, which.stop, which.step), np.array(self.rank)
-        if of_all_ranks:
-            number, rank = np.divmod(number, self.world_size)
+        number = np.arange(which.start, which.stop, which.step)
         size = min(self.step_samples, end - begin)  # of int64, whatever was asked for
         start = self.first_step(begin, now, end) + number * size
         stop = np.minimum(start + size, end)
         start = np.maximum(start, now)
-        first, own_stop = (start + (stop - start) * r // self.world_size for r in (rank, rank + 1))
+        first, own_stop = (
+            start + (stop - start) * rank // self.world_size for rank in (self.rank, self.rank + 1)
+        )
         least = self.batch_size if self.last == "pad" else 1
         sizes = np.maximum(own_stop - first, least)
         repeated = sizes - (own_stop - first)

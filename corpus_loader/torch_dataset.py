@@ -5,9 +5,8 @@
         train(batch["tokens"])        # int64 [8, 2048]
         state = batches.state_dict()  # to resume with any number of workers
 
-Any other DataLoader over a CorpusDataset reads ahead of the training loop with its workers, and the
-dataset does not know how far the loop is. So it refuses to guess: `state_dict` raises, and so does
-a second iteration from the same position. The batch knows: dataset.state_at(batch["cursor"]).
+Any other DataLoader with workers is refused: they read ahead of the training loop, and neither they
+nor the dataset know how far the loop is.
 
 Workers take batches in turn, and torch gives them back in turn: the order is the one without them.
 They cost more than they give: a batch from another process takes six times as long (8 x 2,048
@@ -33,9 +32,6 @@ from corpus_loader.places.errors import CorpusError
 
 Tensors = dict[str, torch.Tensor]
 
-LOADED = -1  # instead of a seed in `used`: workers loaded the state of another epoch's end
-MOVED = -3  # the main process has gone elsewhere meanwhile
-AHEAD = -2  # Accelerate iterates in this process, some batches ahead
 QUEUE_SECONDS = 1.0  # for a worker to send what it has read ahead; torch waits 5 for its end
 OF_THE_CORPUS = {  # options of torch's DataLoader
     "batch_size": "give it to CorpusLoader, which makes the batches",
@@ -44,11 +40,6 @@ OF_THE_CORPUS = {  # options of torch's DataLoader
     "shuffle": "the samples are shuffled already; CorpusLoader takes another seed",
     "drop_last": "give it to LoaderOptions",
 }
-OTHER_WAYS = (
-    "Use CorpusDataLoader, which counts them; or go on after a batch with "
-    "dataset.load_state_dict(dataset.state_at(batch['cursor'])), and call dataset.set_epoch(epoch) "
-    "before each epoch."
-)
 
 
 class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
@@ -64,171 +55,58 @@ class CorpusDataset(IterableDataset[Tensors]):  # type: ignore[misc]
         if loader.reader.dtype.kind == "u":  # torch has uint16 and uint32, but can do little
             loader.reader.dtype = np.dtype(np.int64)
         self.loader = loader
-        self.taken = 0  # batches of this epoch that this worker has given
-        self.worker: tuple[int, int] | None = None  # its number, and how many there are
-        self.is_ended = False  # in a worker: the state that it loaded leaves it nothing to give
-        self.is_used = False  # in a worker: iterated before
-        self.is_counted = False  # by a CorpusDataLoader
-        self.is_ahead = False  # Accelerate reads ahead in this process
-        self.is_dispatched = False  # Accelerate distributes the batches of this process
-        # Cursor and is_done, which the main process writes for workers that stay (see `start`).
+        self.is_counted = False  # by a CorpusDataLoader, whose workers start now
+        # Cursor and is_done, which the main process writes for its workers (see `of_workers`).
         self.start_of_iteration = torch.zeros(2, dtype=torch.int64).share_memory_()
-        self.used = torch.zeros(1, dtype=torch.int64).share_memory_()  # see `free_position`
 
     def __len__(self) -> int:
-        """Batches of a whole epoch; of all ranks if Accelerate distributes them."""
-        return len(self.loader) * (self.loader.split.world_size if self.is_dispatched else 1)
+        """Batches of a whole epoch."""
+        return len(self.loader)
 
     def __iter__(self) -> Iterator[Tensors]:
         """Yield the batches to the end of the epoch; in a worker, its share of them."""
         info = get_worker_info()
-        if info is None and not self.is_ahead:
-            self.check_worker(0, 0)
+        if info is None:
             yield from self.loader.given(self.all_tensors)
-        elif info is None:
-            self.use_position(AHEAD)
-            moves = self.loader.moves
-            for batch in self.loader.batches(of_all_ranks=self.is_dispatched):
-                refuse_move(is_moved=self.loader.moves != moves)
-                yield to_tensors(batch)
         else:
-            yield from self.share_of_worker(info.id, info.num_workers, info.seed - info.id)
+            yield from self.share_of_worker(info.id, info.num_workers)
 
     def all_tensors(self) -> Iterator[tuple[int, int, Tensors]]:
         """Yield the batches to the end of the epoch, with the cursor after each and its samples."""
         for group in self.loader.groups():
             yield from zip(group.cursors, group.sizes, tensors_of(group), strict=True)
 
-    def share_of_worker(self, number: int, workers: int, seed: int) -> Iterator[Tensors]:
-        """Yield every `workers`-th batch of the epoch; `seed` is that of all workers."""
-        if not self.is_counted and (self.is_used or is_worker_that_stays()):
-            raise CorpusError(
-                "persistent_workers is True: a worker that stays does not know which of its "
-                "batches were used, nor of set_epoch or load_state_dict since it started. Use "
-                "CorpusDataLoader, which tells it, or set persistent_workers=False."
-            )
-        if self.is_used:
-            cursor, is_done = self.start_of_iteration.tolist()
-            self.taken = 0
-            self.loader.go_to(cursor)
-            self.loader.is_done = bool(is_done)
-        else:
-            atexit.register(wait_for_queue)
-        self.is_used = True
-        self.check_worker(number, workers)
+    def share_of_worker(self, number: int, workers: int) -> Iterator[Tensors]:
+        """Yield every `workers`-th batch of the epoch."""
         if not self.is_counted:
-            self.use_position(seed)
-        self.worker = (number, workers)
-        end = self.loader.iteration_end()
-        skip = number + self.taken * workers
-        for batch in self.loader.batches(skip, workers, self.is_dispatched):
-            refuse_move(is_moved=not self.is_counted and int(self.used) == MOVED)
-            self.taken += 1
-            yield to_tensors(batch)
-        self.taken = 0
-        self.loader.go_to(end)
-
-    def check_worker(self, number: int, workers: int) -> None:
-        """Refuse to go on from the state of another worker."""
-        if self.worker not in (None, (number, workers)):
             raise CorpusError(
-                f"the state is of worker {self.worker}, this one is {(number, workers)} (number, "
-                "and how many). Use as many, or the state of the last batch: "
-                "dataset.state_at(batch['cursor'])."
+                "the workers of this DataLoader read ahead, and it does not count what was used of "
+                "their batches. Use CorpusDataLoader(dataset, num_workers=...), which takes the "
+                "same options."
             )
-
-    def free_position(self) -> None:
-        """Let an iteration begin: the main process has moved.
-
-        `used` is the seed of the iteration whose workers began at this position; 0: none did. They
-        write it, to shared memory. A late worker of an iteration before writes to the old one, in
-        which those that still give batches find MOVED.
-        """
-        self.used.fill_(MOVED)
-        self.used = torch.zeros(1, dtype=torch.int64).share_memory_()
-
-    def use_position(self, seed: int) -> None:
-        """Refuse a second iteration from one position: torch would give the same batches again.
-
-        Validation is read again on purpose.
-        """
-        used, is_again = int(self.used), self.loader.mixture.is_validation
-        if self.is_ended:
-            return
-        if not is_again and self.worker is None and used != 0 and (used != seed or seed == AHEAD):
-            raise CorpusError(
-                "an earlier iteration began at this position too, and it is not known how many of "
-                f"its batches were used. {OTHER_WAYS}"
-            )
-        self.used.fill_(seed)
+        atexit.unregister(wait_for_queue)  # one that stays comes here again
+        atexit.register(wait_for_queue)
+        cursor, is_done = self.start_of_iteration.tolist()
+        self.loader.go_to(cursor)
+        self.loader.is_done = bool(is_done)
+        yield from map(to_tensors, self.loader.batches(number, workers))
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch; a dataset that is inside that epoch stays where it is."""
-        self.look_for_accelerate(epoch)
-        before, was_done = self.loader.cursor, self.loader.is_done
+        refuse_accelerate(self)  # which calls this before it reads
         self.loader.set_epoch(epoch)
-        if was_done or self.loader.cursor != before:
-            self.free_position()
-
-    def look_for_accelerate(self, epoch: int) -> None:
-        """Find out whether Accelerate iterates, which calls `set_epoch` first, and in which way."""
-        module = sys.modules.get("accelerate.state")
-        prepared: Any = None if module is None else module.GradientState().active_dataloader
-        dataset = None if prepared is None else prepared.dataset
-        if dataset is not self and getattr(dataset, "dataset", None) is not self:
-            return
-        check_prepared(prepared, self.loader)
-        if epoch < self.loader.epoch and self.loader.is_loaded:
-            raise CorpusError(
-                f"the state is of epoch {self.loader.epoch}, and Accelerate begins with {epoch}. "
-                "Call set_epoch(dataset.loader.epoch) of the loader that `prepare` returned."
-            )
-        self.is_dispatched = is_dispatcher(prepared)
-        self.is_ahead = not hasattr(prepared.base_dataloader, "state_dict")
-        if self.is_dispatched and self.loader.split.world_size == 1:
-            ranks = prepared.state.num_processes
-            self.loader.split = replace(self.loader.split, world_size=ranks)
 
     def state_at(self, cursor: int | torch.Tensor) -> dict[str, Any]:
         """Return the state after the batch with that cursor; valid for any number of workers."""
         return self.loader.state_at(int(torch.as_tensor(cursor).max()))
 
     def state_dict(self) -> dict[str, Any]:
-        """The loader's state; of a worker also what it has given (StatefulDataLoader asks).
-
-        Raises CorpusError if the batches come from workers and are not counted.
-        """
-        state, info = self.loader.state_dict(), get_worker_info()
-        if info is not None:
-            return state | {"worker": (info.id, info.num_workers), "taken": self.taken}
-        if self.is_ahead or int(self.used) != 0:
-            raise CorpusError(
-                f"batches are read ahead, and the dataset does not know how many of them were used "
-                f"since position {self.loader.cursor:,}. {OTHER_WAYS}"
-            )
-        return state
+        """Return the state after the last batch that was yielded."""
+        return self.loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state, with the next iteration.
-
-        One in the middle goes on from there, or raises if its workers read ahead uncounted.
-        """
-        own = {key: value for key, value in state.items() if key not in ("worker", "taken")}
-        info, before = get_worker_info(), self.loader.cursor
-        self.loader.load_state_dict(own)
-        self.taken = state.get("taken", 0)
-        self.worker = tuple(state["worker"]) if "worker" in state else None
-        if info is None:
-            self.is_ahead = False
-            self.free_position()
-            return
-        self.check_worker(info.id, info.num_workers)
-        cursor, split = self.loader.cursor, self.loader.split
-        self.is_ended = info.id + self.taken * info.num_workers >= split.steps_left(cursor)
-        # torchdata asks the workers of a finished state, and then starts others at the position of
-        # the main process. That must be in the next epoch, or they would repeat this one.
-        if self.is_ended and before != split.epoch_end(cursor):
-            self.used.fill_(LOADED)
+        """Continue from a saved state, with the next iteration, or the next batch of this one."""
+        self.loader.load_state_dict(state)
 
 
 class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
@@ -273,8 +151,8 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
     def of_workers(self) -> Iterator[Tensors]:
         """Return the batches from where the loader is, as torch's DataLoader gives them."""
         dataset, loader = self.dataset, self.dataset.loader
-        # For workers that stay, which read it at the first batch of an iteration. One that is late,
-        # and still in the iteration before, may read it too early: torch drops what it gives.
+        # Workers read it at the first batch of an iteration. One that stays and is late, and still
+        # in the iteration before, may read it too early: torch drops what it gives.
         dataset.start_of_iteration.copy_(torch.tensor([loader.cursor, int(loader.is_done)]))
         dataset.is_counted = True  # as the workers that start now are told
         try:
@@ -301,16 +179,6 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
         self.dataset.load_state_dict(state)
 
 
-def refuse_move(*, is_moved: bool) -> None:
-    """Raise CorpusError if a dataset was moved while batches are read ahead of it."""
-    if is_moved:
-        raise CorpusError(
-            "load_state_dict or set_epoch was called in the middle of an iteration, whose batches "
-            "are read ahead: they are not from there. Begin another iteration after such a call, "
-            "or use CorpusDataLoader."
-        )
-
-
 def wait_for_queue() -> None:
     """Let the thread of a worker's queue end before the interpreter does.
 
@@ -324,47 +192,16 @@ def wait_for_queue() -> None:
             thread.join(QUEUE_SECONDS)
 
 
-def is_worker_that_stays() -> bool:
-    """Look for persistent_workers in the worker's loop, of torch or torchdata, which calls this.
-
-    Nothing else tells a dataset before its second iteration, which may be days later.
-    """
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_name != "_worker_loop":
-        frame = frame.f_back
-    return bool(frame.f_locals.get("persistent_workers", False))
-
-
-def is_dispatcher(prepared: Any) -> bool:
-    """Check that a loader of Accelerate reads in one process for all ranks."""
-    return isinstance(prepared, sys.modules["accelerate.data_loader"].DataLoaderDispatcher)
-
-
-def check_prepared(prepared: Any, loader: CorpusLoader) -> None:
-    """Refuse the ways of Accelerate to split batches that would give ranks the wrong samples."""
-    faults = []
-    if is_dispatcher(prepared):
-        ranks, split = prepared.state.num_processes, loader.split
-        if split.world_size not in (1, ranks):
-            faults.append(f"there are {ranks} processes, and world_size is {split.world_size}")
-        if loader.reader.with_documents:
-            faults.append("it cuts tensors by rows, and cu_seqlens has none (with_documents)")
-        if hasattr(prepared.base_dataloader, "state_dict"):
-            faults.append("its state counts a step too many (use_stateful_dataloader)")
-        if split.last == "short":
-            why = "drop_last is False"
-            if loader.mixture.is_validation:
-                why = "its last ones are short in validation"
-            faults.append(f"it needs full batches, and {why} (use LoaderOptions(pad_last=True))")
-        if loader.mixture.sequence_length is None:
-            faults.append("it needs rows of one length, and those of the phase differ")
-    elif type(prepared.dataset).__name__ == "IterableDatasetShard":
-        faults.append("dispatch_batches=False would split batches that are split already")
-    if faults:
+def refuse_accelerate(dataset: CorpusDataset) -> None:
+    """Raise CorpusError if Accelerate reads a dataset: it reads ahead, and splits batches again."""
+    module = sys.modules.get("accelerate.state")
+    prepared: Any = None if module is None else module.GradientState().active_dataloader
+    own = None if prepared is None else prepared.dataset
+    if own is dataset or getattr(own, "dataset", None) is dataset:
         raise CorpusError(
-            f"Accelerate cannot distribute these batches: {'; '.join(faults)}. Leave the loader "
-            "out of `prepare`: every rank reads its own samples if CorpusLoader has the rank and "
-            "the world_size (accelerator.process_index, accelerator.num_processes)."
+            "Accelerate's `prepare` would split batches that are split already, and read ahead. "
+            "Leave the loader out of it: every rank reads its own samples if CorpusLoader has "
+            "rank=accelerator.process_index and world_size=accelerator.num_processes."
         )
 
 

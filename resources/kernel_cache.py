@@ -29,6 +29,8 @@ from typing import Any, Self
 
 import numba
 
+from resources.store.disk import add_files
+
 KEPT_VERSIONS = 3
 NUMBA_LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,ZipCacheLocator"
 
@@ -104,9 +106,7 @@ def digest_of(folders: Iterable[Path]) -> str:
     """
     digest = hashlib.sha256()
     for folder in folders:
-        for path in sorted(chain(folder.glob("*.py"), folder.glob("*/*.py"))):
-            content = path.read_bytes()
-            digest.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode() + content)
+        add_files(digest, folder, chain(folder.glob("*.py"), folder.glob("*/*.py")))
     return digest.hexdigest()[:16]
 
 

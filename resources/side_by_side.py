@@ -1,9 +1,7 @@
 """Calls that wait for other machines, side by side: a slow one delays none of the others.
 
-    for ended in rounds({name: call, ...}):
-        ...                                   # name -> Future of each call that has ended since
-
-Threads are daemons, which no exit waits for: a call that hangs ends with the process.
+for ended in rounds({name: call, ...}):
+    ...                                   # name -> Future of each call that has ended since
 """
 
 from __future__ import annotations
@@ -12,29 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
+
+from corpus_loader.places.threads import LOOK_SECONDS, in_thread
 
 Result = TypeVar("Result")
 AT_ONCE = 16  # calls: more of them to one server would be throttled
 PROMPT_SECONDS = 5.0  # a plan of files elsewhere takes 0.1 to 3 s
-LOOK_SECONDS = 0.2  # between two looks at whether a signal came
-
-
-def in_thread(call: Callable[[], Result]) -> Future[Result]:
-    """Make a call in a daemon thread."""
-    answer: Future[Result] = Future()
-    context = copy_context()
-
-    def answer_it() -> None:
-        try:
-            answer.set_result(context.run(call))
-        except BaseException as error:  # noqa: BLE001  raised by who asks for the result
-            answer.set_exception(error)
-
-    threading.Thread(target=answer_it, name="side by side", daemon=True).start()
-    return answer
 
 
 def rounds(calls: Mapping[str, Callable[[], Result]]) -> Iterator[dict[str, Future[Result]]]:

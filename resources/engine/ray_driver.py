@@ -30,6 +30,7 @@ from resources.engine.run_task import Ended, PartError, PartTask, run_task, use_
 from resources.engine.system_errors import CONTINUES, SystemFault
 from resources.settings.engine import EngineConfig
 from resources.settings.plug_ins import all_identities
+from resources.store.disk import add_files
 
 # The worker of `filtered`, the largest, took 475 MB for parts of 3 MB and 585 MB for 19 MB.
 BYTES_PER_WORK_BYTE = 8
@@ -186,9 +187,7 @@ def code_digest() -> str:
     """Return a digest of all that the bytes of the output depend on, except config and input."""
     versions = [sys.version.split()[0], *map(version, SAME_BYTES), *all_identities()]
     digest = hashlib.sha256(" ".join(versions).encode())
-    for name in files_of_code("*.py"):
-        content = (CODE / name).read_bytes()
-        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    add_files(digest, CODE, (CODE / name for name in files_of_code("*.py")))
     return digest.hexdigest()
 
 

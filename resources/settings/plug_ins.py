@@ -18,6 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from resources.store.disk import add_files
+
 Kind = Literal["readers", "rules", "formats"]
 
 KINDS: tuple[Kind, ...] = ("readers", "rules", "formats")
@@ -100,10 +102,6 @@ def digest_of(entry: EntryPoint) -> str:
         return ""  # importing it fails, with the reason
     is_package = bool(spec.submodule_search_locations)
     root = Path(spec.origin).parent
-    files = sorted(root.rglob("*")) if is_package else [Path(spec.origin)]
     digest = hashlib.sha256()
-    for path in files:
-        if path.is_file() and "__pycache__" not in path.parts:
-            content = path.read_bytes()
-            digest.update(f"{path.relative_to(root)}\0{len(content)}\0".encode() + content)
+    add_files(digest, root, root.rglob("*") if is_package else [Path(spec.origin)])
     return digest.hexdigest()

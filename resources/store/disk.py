@@ -13,9 +13,10 @@ import hashlib
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BufferedRandom
 from pathlib import Path
+from typing import Any
 
 import xxhash
 
@@ -36,6 +37,14 @@ def hash_file(path: Path) -> tuple[str, str]:
             sha256.update(block[:size])
             xxh3.update(block[:size])
     return sha256.hexdigest(), xxh3.hexdigest()
+
+
+def add_files(digest: Any, folder: Path, paths: Iterable[Path]) -> None:
+    """Add names, sizes and contents of source files below a folder to a digest of hashlib."""
+    for path in sorted(paths):
+        if path.is_file() and "__pycache__" not in path.parts:
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode() + content)
 
 
 def xxh3_of(path: Path) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
-from contextvars import ContextVar
 
 import pytest
 
 from resources import side_by_side
-from resources.side_by_side import AT_ONCE, in_thread, rounds
+from resources.side_by_side import AT_ONCE, rounds
 
 
 @pytest.fixture(autouse=True)
@@ -63,9 +62,3 @@ def test_no_more_calls_run_at_once_than_a_server_may_like() -> None:
     names = [str(number) for number in range(3 * AT_ONCE)]
     assert sum(map(len, rounds(dict.fromkeys(names, call)))) == len(names)
     assert max(most) <= AT_ONCE
-
-
-def test_a_thread_has_the_context_of_its_caller() -> None:
-    variable = ContextVar("variable", default=0)
-    variable.set(7)
-    assert in_thread(variable.get).result() == 7

@@ -580,9 +580,6 @@ def test_steps_are_columns() -> None:
     assert steps.cursors == [4, 8, 10]
     assert steps.repeated == [0, 0, 1]
     assert split.steps(0, range(3)[:2]).positions.tolist() == [0, 1, 4, 5]
-    of_all_ranks = split.steps(0, range(1, 6, 2), of_all_ranks=True)  # those of rank 1
-    assert of_all_ranks.positions.tolist() == [2, 3, 6, 7, 9, 9]
-    assert of_all_ranks.cursors == steps.cursors
     assert split.steps(0, range(0)).sizes == []
     enormous = Split(10, 1, 2, 1 << 62, "short").steps(4, range(1))
     assert enormous.positions.tolist() == [7, 8, 9]

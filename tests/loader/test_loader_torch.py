@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,7 +23,6 @@ from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 ROOT = Path(__file__).parents[2]
 torch = pytest.importorskip("torch")
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*set_vital:UserWarning"),  # torchdata 0.11 with torch 2.13
     pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning"),  # on few cores
 ]
 
@@ -45,16 +43,14 @@ def dataset_of(store: Path, **options: Any) -> Any:
 
 def counting_loader(store: Path, workers: int, **options: Any) -> Any:
     """Our DataLoader for batches of four."""
+    return counting(dataset_of(store), workers, **options)
+
+
+def counting(dataset: Any, workers: int = 0, **options: Any) -> Any:
+    """Our DataLoader for a dataset."""
     from corpus_loader.torch_dataset import CorpusDataLoader
 
-    return CorpusDataLoader(dataset_of(store), num_workers=workers, **options)
-
-
-def counting(dataset: Any) -> Any:
-    """Our DataLoader without workers."""
-    from corpus_loader.torch_dataset import CorpusDataLoader
-
-    return CorpusDataLoader(dataset)
+    return CorpusDataLoader(dataset, num_workers=workers, **options)
 
 
 def data_loader(dataset: Any, workers: int, **options: Any) -> Any:
@@ -62,12 +58,6 @@ def data_loader(dataset: Any, workers: int, **options: Any) -> Any:
     from torch.utils.data import DataLoader
 
     return DataLoader(dataset, batch_size=None, num_workers=workers, **options)
-
-
-def stateful_loader(dataset: Any, workers: int) -> Any:
-    """torchdata's StatefulDataLoader for it."""
-    torchdata = pytest.importorskip("torchdata.stateful_dataloader")
-    return torchdata.StatefulDataLoader(dataset, batch_size=None, num_workers=workers)
 
 
 def numbers(batches: Iterable[dict[str, Any]]) -> list[int]:
@@ -88,10 +78,41 @@ def some_epochs(store: Path, count: int) -> list[int]:
 
 @pytest.mark.parametrize("workers", [0, 2, 3])
 def test_the_order_is_the_same_with_any_number_of_workers(store: Path, workers: int) -> None:
-    loader = data_loader(dataset_of(store), workers)
+    loader = counting_loader(store, workers)
 
-    assert numbers(loader) == whole(store)
     assert len(loader) == 10
+    assert numbers(loader) + numbers(loader) == some_epochs(store, 2)
+
+
+def test_torchs_own_loader_reads_a_dataset_without_workers_alone(store: Path) -> None:
+    assert numbers(data_loader(dataset_of(store), 0)) == whole(store)
+    for options in ({}, {"persistent_workers": True}, {"multiprocessing_context": "spawn"}):
+        with pytest.raises(CorpusError, match=r"does not count.*Use CorpusDataLoader\(dataset"):
+            next(iter(data_loader(dataset_of(store), 1, **options)))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_that_accelerate_prepares_is_refused(store: Path, workers: int) -> None:
+    accelerate = pytest.importorskip("accelerate")
+    own = counting_loader(store, workers)
+
+    prepared = accelerate.Accelerator(cpu=True).prepare(own)
+
+    with pytest.raises(CorpusError, match="Leave the loader out of it: every rank"):
+        next(iter(prepared))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_state_of_a_batch_goes_on_with_another_number_of_workers(
+    store: Path, workers: int
+) -> None:
+    loader = counting_loader(store, 2)
+    last = list(islice(loader, 3))[-1]
+
+    resumed = counting_loader(store, workers)
+    resumed.load_state_dict(loader.dataset.state_at(last["cursor"]))
+
+    assert numbers(resumed) == whole(store)[12:]
 
 
 def test_tokens_are_int64_and_documents_come_along(store: Path) -> None:
@@ -117,63 +138,9 @@ def test_a_loader_that_gives_int32_is_left_alone(store: Path) -> None:
     assert next(iter(dataset_of(store, dtype="int32")))["tokens"].dtype == torch.int32
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_the_state_of_a_batch_goes_on_with_another_number_of_workers(
-    store: Path, workers: int
-) -> None:
-    dataset = dataset_of(store)
-    batches = iter(data_loader(dataset, 2))
-    last = [next(batches) for _ in range(3)][-1]
-
-    resumed = dataset_of(store)
-    resumed.load_state_dict(dataset.state_at(last["cursor"]))
-
-    assert numbers(data_loader(resumed, workers)) == whole(store)[12:]
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("taken", [1, 4])
-def test_stateful_data_loader_resumes_at_the_exact_batch(
-    store: Path, workers: int, taken: int
-) -> None:
-    loader = stateful_loader(dataset_of(store), workers)
-    batches = iter(loader)
-    for _ in range(taken):
-        next(batches)
-    state = loader.state_dict()
-
-    resumed = stateful_loader(dataset_of(store), workers)
-    resumed.load_state_dict(state)
-
-    assert numbers(resumed) == whole(store)[4 * taken :]
-
-
-def test_the_next_epoch_follows_with_and_without_workers(store: Path) -> None:
-    loader = every_sample(store)
-    epochs = [numbers_of(loader), numbers_of(loader)]
-    alone, others = dataset_of(store), dataset_of(store)
-
-    assert [numbers(alone), numbers(alone)] == epochs
-    for epoch in (0, 1):
-        others.set_epoch(epoch)
-        assert numbers(data_loader(others, 2)) == epochs[epoch]
-
-
 def numbers_of(loader: CorpusLoader) -> list[int]:
     """The rows of an epoch of a loader."""
     return [int(row[0]) for batch in loader for row in batch.tokens]
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_loop_over_epochs_goes_on_after_the_last_batch_of_one(store: Path, workers: int) -> None:
-    loader = every_sample(store)
-    epochs = [numbers_of(loader), numbers_of(loader)]
-    dataset = dataset_of(store)
-    dataset.load_state_dict(dataset.state_at(37))
-
-    for epoch, expected in enumerate([[], epochs[1]]):
-        dataset.set_epoch(epoch)
-        assert numbers(data_loader(dataset, workers)) == expected
 
 
 @pytest.mark.parametrize(
@@ -203,26 +170,6 @@ def test_a_path_is_no_loader_and_a_loader_no_dataset(store: Path) -> None:
         CorpusDataset(store)
     with pytest.raises(CorpusError, match=r"dataset is .*; it must be a CorpusDataset"):
         CorpusDataLoader(every_sample(store))
-
-
-@pytest.mark.parametrize("taken", [3, None])
-def test_a_worker_that_stays_is_refused_a_second_iteration(
-    store: Path, monkeypatch: pytest.MonkeyPatch, taken: int | None
-) -> None:
-    dataset, info = dataset_of(store), SimpleNamespace(id=0, num_workers=1, seed=1)
-    monkeypatch.setattr("corpus_loader.torch_dataset.get_worker_info", lambda: info)
-
-    assert numbers(islice(dataset, taken)) == whole(store)[: taken and 4 * taken]
-    with pytest.raises(CorpusError, match="or set persistent_workers=False"):
-        next(iter(dataset))
-
-
-def test_the_state_of_another_worker_is_refused(store: Path) -> None:
-    dataset = dataset_of(store)
-    dataset.load_state_dict(dataset.state_dict() | {"worker": [0, 2], "taken": 1})
-
-    with pytest.raises(CorpusError, match=r"state is of worker \(0, 2\), this one is \(1, 2\)"):
-        dataset.check_worker(1, 2)
 
 
 @pytest.mark.parametrize("context", ["fork", "spawn"])
@@ -389,91 +336,6 @@ def test_workers_that_stay_give_nothing_after_the_end_of_the_epoch_of_a_state(st
     assert numbers(loader) == some_epochs(store, 2)[37:]
 
 
-@pytest.mark.parametrize("context", ["fork", "spawn"])
-def test_a_dataset_does_not_guess_what_was_taken_of_its_workers(store: Path, context: str) -> None:
-    dataset = dataset_of(store)
-    assert dataset.state_dict()["cursor"] == 0
-    batch = next(iter(data_loader(dataset, 1, multiprocessing_context=context)))
-
-    with pytest.raises(CorpusError, match="Use CorpusDataLoader, which counts them; or"):
-        dataset.state_dict()
-    with pytest.raises(CorpusError, match=r"began at this position too.*state_at"):
-        next(iter(data_loader(dataset, 2)))
-
-    dataset.load_state_dict(dataset.state_at(batch["cursor"]))
-    assert dataset.state_dict()["cursor"] == 4
-    assert numbers(data_loader(dataset, 2)) == whole(store)[4:]
-
-
-def test_a_second_epoch_of_workers_never_repeats_the_first(store: Path) -> None:
-    dataset = dataset_of(store)
-    dataset.load_state_dict(dataset.state_at(12))
-    loader = data_loader(dataset, 2)
-    assert numbers(loader) == whole(store)[12:]
-
-    with pytest.raises(CorpusError, match="call dataset"):
-        next(iter(loader))
-    dataset.set_epoch(0)
-    with pytest.raises(CorpusError, match="call dataset"):
-        next(iter(loader))
-    dataset.set_epoch(1)
-    assert numbers(loader) == some_epochs(store, 2)[37:]
-
-
-def test_workers_that_stay_are_refused_in_a_real_data_loader(store: Path) -> None:
-    loader = data_loader(dataset_of(store), 2, persistent_workers=True)
-
-    with pytest.raises(CorpusError, match=r"persistent_workers is True.*Use CorpusDataLoader"):
-        next(iter(loader))
-
-
-@pytest.mark.parametrize("taken", [2, 10, 11])
-def test_the_epoch_after_a_resumed_stateful_data_loader_is_the_next_one(
-    store: Path, taken: int
-) -> None:
-    loader = stateful_loader(dataset_of(store), 2)
-    seen = numbers(islice(loader, taken))
-    dataset = dataset_of(store)
-    resumed = stateful_loader(dataset, 2)
-    resumed.load_state_dict(loader.state_dict())
-
-    first = 1 if taken > 10 else 0  # the eleventh ends epoch 0
-    for epoch in range(first, 2):
-        dataset.set_epoch(epoch)
-        seen += numbers(resumed)
-
-    assert seen == some_epochs(store, 2)
-
-
-@pytest.mark.parametrize("taken", [2, 11])
-def test_the_epoch_after_a_resumed_stateful_data_loader_is_not_guessed(
-    store: Path, taken: int
-) -> None:
-    loader = stateful_loader(dataset_of(store), 2)
-    numbers(islice(loader, taken))
-    resumed = stateful_loader(dataset_of(store), 2)
-    resumed.load_state_dict(loader.state_dict())
-
-    with pytest.raises(CorpusError, match="began at this position too"):
-        for _ in range(2):
-            numbers(resumed)
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_a_stateful_data_loader_of_other_workers_names_our_way(store: Path, workers: int) -> None:
-    loader = stateful_loader(dataset_of(store), 2)
-    batch = list(islice(loader, 3))[-1]
-    resumed = stateful_loader(dataset_of(store), workers)
-    resumed.load_state_dict(loader.state_dict())
-
-    with pytest.raises(CorpusError, match=r"of worker \(\d, 2\), this one.*dataset\.state_at"):
-        next(iter(resumed))
-
-    own = dataset_of(store)
-    own.load_state_dict(own.state_at(batch["cursor"]))
-    assert numbers(stateful_loader(own, workers)) == whole(store)[12:]
-
-
 TRAINING = """
 import json, os, sys, pathlib
 from corpus_loader import CorpusLoader
@@ -530,7 +392,7 @@ def test_a_missing_shard_reaches_the_training_loop_by_name(store: Path, tmp_path
     (tmp_path / "sharded/web/megatron-0123abcd/shard-00001.bin").unlink()
 
     with pytest.raises(CorpusError, match=r"shard-00001\.bin is missing"):
-        numbers(data_loader(dataset_of(tmp_path), 1))
+        numbers(counting(dataset_of(tmp_path), 1))
 
 
 def test_batches_split_together_are_those_of_a_loader_that_makes_each(store: Path) -> None:
@@ -559,12 +421,3 @@ def test_a_state_loaded_in_an_iteration_gives_its_next_batch(store: Path, worker
         if number == 2:
             batches.load_state_dict(state)
     assert seen == whole(store)[:12] + whole(store)[4:]
-
-
-def test_a_state_loaded_while_other_workers_read_ahead_is_refused(store: Path) -> None:
-    dataset = dataset_of(store)
-    batches = iter(data_loader(dataset, 1, prefetch_factor=1))
-    next(batches)
-    dataset.load_state_dict(dataset.state_at(4))
-    with pytest.raises(CorpusError, match="in the middle of an iteration"):
-        list(batches)

@@ -47,16 +47,6 @@ def test_counted_batches(store: Path, workers: int, stays: bool) -> None:
     assert numbers_of(batches) == first
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_batches_of_any_data_loader(store: Path, workers: int) -> None:
-    from torch.utils.data import DataLoader
-
-    batches = DataLoader(dataset_of(store), batch_size=None, num_workers=workers)
-    first = numbers_of(batches)
-    assert sorted(first) == NUMBERS
-    assert numbers_of(batches) == first
-
-
 def test_state_in_the_middle(store: Path) -> None:
     from corpus_loader.torch_dataset import CorpusDataLoader
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from contextvars import ContextVar
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,7 +27,7 @@ from corpus_loader.places import cache, http_client, transports
 from corpus_loader.places.cache import Cache
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.remote import RemoteStore, open_files
-from corpus_loader.places.threads import map_in_threads
+from corpus_loader.places.threads import in_thread, map_in_threads
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = 3_000_000  # of a shard: three blocks
@@ -231,6 +232,12 @@ def test_threads_give_results_in_order_or_the_first_error() -> None:
     with pytest.raises(CorpusError, match="no 0"):
         map_in_threads(fail, range(10_000), 1)
     assert len(begun) < 10_000
+
+
+def test_a_thread_has_the_context_of_its_caller() -> None:
+    variable = ContextVar("variable", default=0)
+    variable.set(7)
+    assert in_thread(variable.get).result() == 7
 
 
 @pytest.fixture

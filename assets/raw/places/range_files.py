@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
 
-from resources.side_by_side import in_thread
+from corpus_loader.places.threads import in_thread
 
 WINDOW_BYTES = 8 << 20
 FIRST_BYTES = 1 << 20  # of a window that may be all that is read, as a header or a footer
