@@ -48,7 +48,6 @@ ALONE: dict[str, dict[str, Any]] = {
     "profanity": {"language": {"backend": "none"}, "rules": {"profanity": {}}},
     "pii": {"language": {"backend": "none"}, "pii": {}, "rules": {"pii": {}}},
     "all of these": ALL_RULES,
-    "all, first_failure": {**ALL_RULES, "mode": "first_failure"},
 }
 ROUNDS = 3
 

@@ -19,10 +19,8 @@ from assets.deduped.deduped_records import (
     DedupedManifest,
     DedupedNumbers,
     DedupedProvenance,
-    cluster_parts,
 )
 from assets.deduped.document_files import FILTERED_DOCUMENTS, KEPT, KEPT_COLUMNS
-from assets.deduped.index.ledger import PartKey
 from assets.deduped.repeats.repeated_lines import LIST_SCHEMA, configs_of
 from assets.deduped.repeats.substrings import finding
 from assets.deduped.signed_files import Removals, clustered_documents, removals_by_part
@@ -44,11 +42,9 @@ from resources.store.records import (
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 ADDED_COLUMNS = {
-    "cluster_size": "documents of the cluster that this one is kept of, 1 without copies",
-    "copies": "copies to train on, by dedup.rehydration",
     "contamination": "evaluation sets that have items in the document",
 }
-DEPENDS_ON = {"rehydration", "decontamination", "substrings", "paragraphs", "lines"}
+DEPENDS_ON = {"decontamination", "substrings", "paragraphs", "lines"}
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,6 @@ def plan_deduped(corpus: Corpus, source: str) -> Plan:
     cuts_lines = is_cut and (dedup.lines is not None or dedup.paragraphs is not None)
     lines = lines_by_part(corpus, source, clusters) if cuts_lines else {}
     spans = spans_by_part(corpus, source, clusters) if is_cut and dedup.substrings else {}
-    sizes = cluster_identities(clusters) if dedup.rehydration is not None else {}
     make = tasks_of(corpus, DEDUPED, source)
     tasks = []
     for part in manifest.parts:
@@ -111,19 +106,11 @@ def plan_deduped(corpus: Corpus, source: str) -> Plan:
             spans=of_spans.file,
             config=dedup,
         )
-        size = sizes.get((source, part.name), "")
-        identities = (*removed.identity, size, of_lines.identity, of_spans.identity)
+        # "" is of a key of earlier versions, and keeps their parts.
+        identities = (*removed.identity, "", of_lines.identity, of_spans.identity)
         made_of = (config, part.fingerprint, identities)
         tasks.append(make.task(part.name, made_of, inputs, work_bytes=inputs.work_bytes))
     return Plan(tasks, config, DedupedProvenance(manifest.fingerprint))
-
-
-def cluster_identities(clusters: ClustersManifest) -> dict[PartKey, str]:
-    """Return what changes with the size of any cluster of a part: for `rehydration` only.
-
-    Without it, a new copy elsewhere of a document that stays does not change the part.
-    """
-    return {part.stats.numbers.key: part.fingerprint for part in cluster_parts(clusters)}
 
 
 def lines_by_part(corpus: Corpus, source: str, clusters: ClustersManifest) -> dict[str, Repeats]:

@@ -69,7 +69,7 @@ def dedupe(documents: pl.DataFrame, findings: Findings, config: DedupConfig) -> 
 
     A rejected document is counted once: as `contaminated`, `substrings`, `paragraphs` or `lines`.
     """
-    kept = drop_duplicates(documents, findings.clusters, config.rehydration)
+    kept = drop_duplicates(documents, findings.clusters)
     result = Deduped(kept, documents.height - kept.height)
     if findings.hits is not None and config.decontamination is not None:
         result.hits = findings.hits.join(kept, on="doc_id", how="semi", maintain_order="left")

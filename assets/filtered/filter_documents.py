@@ -10,7 +10,6 @@ be replayed over the decisions alone, at some 100 bytes a document.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -79,36 +78,18 @@ def filter_documents(
 
 
 def judge(documents: pl.DataFrame, config: FilterConfig, data: FilterData) -> pl.DataFrame:
-    """Add kept (Boolean), reasons (List(String)), every score and count, and final_text.
-
-    In mode first_failure a document that breaks a rule of one group is not scored by later groups
-    (its scores there are null), and only its first reason is named: the same as in mode all.
-    """
+    """Add kept (Boolean), reasons (List(String)), every score and count, and final_text."""
     rules = rules_for(config.rules, data.custom, pii=config.pii is not None)
-    alive = provide(documents, tags_of(config), config, data).with_row_index("row")
-    rejected: list[pl.DataFrame] = []
-    for group in _rounds(rules, config.mode):
-        alive = _score(alive, group, config, data)
-        if config.mode == "first_failure":
-            is_broken = alive.select(pl.any_horizontal(rule.broken for rule in group)).to_series()
-            rejected.append(alive.filter(is_broken))
-            alive = alive.filter(~is_broken)
-    alive = provide(alive, texts_left(config), config, data)
-    if rejected:
-        alive = pl.concat([*rejected, alive], how="diagonal_relaxed").sort("row")
-    judged = mark_broken_rules(alive, rules, only_first=config.mode != "all")
+    scored = _score(provide(documents, tags_of(config), config, data), rules, config, data)
+    judged = mark_broken_rules(provide(scored, texts_left(config), config, data), rules)
     return judged.with_columns(final_text=pl.coalesce(texts_of(judged)))
 
 
-def mark_broken_rules(
-    scores: pl.DataFrame, rules: Sequence[Rule], *, only_first: bool = False
-) -> pl.DataFrame:
+def mark_broken_rules(scores: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
     """Add after the other columns: reasons (List(String): all broken, in rule order), kept."""
     if not rules:
         return scores.with_columns(reasons=pl.lit([], pl.List(pl.String)), kept=True)
     is_broken = scores.select(rule.broken for rule in rules).to_numpy()
-    if only_first:
-        is_broken = is_broken & (is_broken.cumsum(axis=1) == 1)
     lengths = is_broken.sum(axis=1)
     # Built from Arrow's parts: concat_list over 45 rules costs five times as much. pa.array would
     # import pandas, if it is installed, which takes 0.4 s.
@@ -158,15 +139,6 @@ def _to_judge(
     columns |= {"lang_score": detected["lang_score"].cast(pl.Float64)}
     missing = pl.Series([None], dtype=pl.String).new_from_index(0, documents.height)
     return pl.DataFrame([columns.get(name, missing).alias(name) for name in BASE])
-
-
-def _rounds(rules: Sequence[Rule], mode: str) -> Iterator[list[Rule]]:
-    """Yield all rules at once, or group by group."""
-    if mode == "all":
-        yield list(rules)
-        return
-    for _, group in groupby(rules, key=lambda rule: rule.group):
-        yield list(group)
 
 
 def _score(

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     Field,
     ModelWrapValidatorHandler,
-    field_validator,
     model_validator,
 )
 
@@ -44,8 +43,6 @@ DEDUP_PRESETS: dict[str, dict[str, Any]] = {
         "clusters": "star",
     },
 }
-# Copies of a document by the size of its cluster: the table of FineWeb2 (arXiv 2506.20920).
-REHYDRATION: dict[str, dict[int, int]] = {"fineweb2": {1: 1, 2: 2, 3: 3, 5: 5, 100: 8, 1000: 1}}
 SIGNING = {
     *("exact", "exact_text", "fields", "within", "near", "shingle", "ngram", "lowercase"),
     *("punctuation", "bands", "rows", "seed", "quality_field", "date_field", "decontamination"),
@@ -134,11 +131,6 @@ class DedupConfig(FrozenModel):
         description="for newest and oldest: meta.<name> with either ISO 8601 dates or numbers; a "
         "number is compared as given (2024 is no year)",
     )
-    rehydration: Literal["fineweb2"] | dict[int, int] | None = Field(
-        default=None,
-        description="column `copies` of the documents by the size of their cluster: a table of "
-        "{least size: copies}, or a preset; null: 1 for all",
-    )
     memory_bytes: int = Field(
         default=2 << 30,
         ge=64 << 20,
@@ -182,18 +174,6 @@ class DedupConfig(FrozenModel):
                 "threshold"
             )
         return config
-
-    @field_validator("rehydration")
-    @classmethod
-    def check_copies(cls, table: str | dict[int, int] | None) -> str | dict[int, int] | None:
-        """Refuse a cluster size below 1, and copies that do not fit the UInt32 column `copies`."""
-        for size, copies in table.items() if isinstance(table, dict) else ():
-            if size < 1 or not 0 <= copies < 2**32:
-                raise ValueError(
-                    f"{{{size}: {copies}}}: give {{least size of a cluster: copies}}, a size of 1 "
-                    f"or more and copies from 0 to {2**32 - 1}"
-                )
-        return table
 
     @model_validator(mode="after")
     def check_together(self) -> Self:

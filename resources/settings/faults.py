@@ -26,6 +26,8 @@ REMOVED_KEYS: dict[KeyPath, str] = {
     ("tokenizer", "trainer"): "`tokenizers` trains every tokenizer",
     ("continues", "data"): "a phase goes on in the earlier one as it would be mixed now; "
     "`corpus states rollback` holds its sources in the state that was trained on",
+    ("dedup", "rehydration"): "nothing read its column `copies`; `cluster_size` of the table "
+    "`clusters` tells how many copies a document had",
     ("tokenizer", "offsets"): "the tokenizer.json gives the bytes of a text's tokens",
     **{
         (group, "tokenizer"): "one rule cuts the words of all languages"

@@ -373,7 +373,7 @@ def test_second_names_of_a_damaged_file_are_mended_in_states_that_are_not_made_a
     corpus: Any,
 ) -> None:
     content = yaml.safe_load(corpus.config.read_text())
-    content["dedup"] = {**content.get("dedup", {}), "rehydration": {2: 1}}
+    content["dedup"] = {**content.get("dedup", {}), "lines": {"min_count": 99}}
     corpus.config.write_text(yaml.safe_dump(content))
     first = one(corpus, "filtered/prose/*.documents.parquet")
     sha256 = hashlib.sha256(first.read_bytes()).hexdigest()

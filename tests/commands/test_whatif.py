@@ -260,21 +260,6 @@ def test_a_wrong_change_is_refused(
     assert code == 2 and message in text
 
 
-def test_decisions_that_end_at_the_first_failure_are_refused(
-    config: Path, build: Build, capsys: pytest.CaptureFixture[str]
-) -> None:
-    build(open_corpus(config), "raw", "filtered")
-    for path in (config.parent / "store/filtered/prose/_manifests").glob("*.json"):
-        manifest = json.loads(path.read_bytes())
-        manifest["config"]["mode"] = "first_failure"
-        del manifest["sha256"]  # the seal, which manifests of earlier versions do not have
-        path.write_text(json.dumps(manifest))
-
-    code, text = error(capsys, "--source", "prose")
-
-    assert code == 1 and "first_failure" in text
-
-
 def test_a_file_that_cannot_be_written_is_said(
     config: Path, build: Build, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

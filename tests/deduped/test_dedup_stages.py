@@ -299,17 +299,6 @@ def test_a_lost_file_of_the_index_is_built_again(tmp_path: Path, build: Build) -
     assert generations(corpus) == {1}
 
 
-def test_rehydration_gives_documents_their_copies(tmp_path: Path, build: Build) -> None:
-    corpus = with_dedup(tmp_path, rehydration={1: 1, 2: 2, 3: 7})
-    play(corpus, {"notes/x.jsonl": records(*[text(300)] * 3)})
-
-    build(corpus, *STAGES)
-
-    found = table(corpus, "deduped", "notes", "kept", ["cluster_size", "copies"])
-    assert found[-1] == (3, 7)
-    assert found[0] == (1, 1)
-
-
 def test_a_clean_copy_of_a_contaminated_document_stays(tmp_path: Path, build: Build) -> None:
     question = "which of these thirteen words in a row is the one that nobody has ever seen"
     write_jsonl(tmp_path / "quiz.jsonl", [{"text": question}])

@@ -116,16 +116,9 @@ def test_order_of_what_stays_is_kept() -> None:
         {"doc_id": ["b", "z", "c"], "kept_doc_id": ["c", "c", "c"], "cluster_size": [3, 3, 3]}
     )
 
-    result = drop_duplicates(documents, clusters, {1: 1, 2: 2, 3: 5})
+    result = drop_duplicates(documents, clusters)
 
-    expected = {
-        "doc_id": ["c", "a", "d"],
-        "text": ["1", "2", "4"],
-        "cluster_size": [3, 1, 1],
-        "copies": [5, 1, 1],
-    }
-    assert result.to_dict(as_series=False) == expected
-    assert drop_duplicates(documents, clusters).columns == ["doc_id", "text"]
+    assert result.to_dict(as_series=False) == {"doc_id": ["c", "a", "d"], "text": ["1", "2", "4"]}
 
 
 def test_every_step_takes_out_its_own_and_each_document_counts_once() -> None:

@@ -10,9 +10,8 @@ from cluster_members import Doc, as_pairs, candidates, config, doc, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from polars.testing import assert_series_equal
 
-from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA, copies_of, decide
+from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA, decide
 from resources.settings.dedup import DedupConfig
 
 
@@ -192,20 +191,6 @@ def test_a_hash_of_another_size_says_what_to_do() -> None:
 
     with pytest.raises(ValueError, match=r"found sizes=\[3\]. Materialize `signatures`"):
         decide(members, as_pairs([]), config())
-
-
-@pytest.mark.parametrize(
-    ("rehydration", "copies"),
-    [
-        ("fineweb2", [1, 2, 3, 3, 5, 5, 8, 8, 1, 1]),
-        ({2: 4}, [1, 4, 4, 4, 4, 4, 4, 4, 4, 4]),
-        (None, [1] * 10),
-    ],
-)
-def test_copies_follow_the_table(rehydration: Any, copies: list[int]) -> None:
-    sizes = pl.Series([1, 2, 3, 4, 5, 99, 100, 999, 1000, 10**6], dtype=pl.UInt32)
-
-    assert_series_equal(copies_of(sizes, rehydration), pl.Series("copies", copies, dtype=pl.UInt32))
 
 
 def test_a_chain_is_one_component() -> None:

@@ -180,11 +180,10 @@ def test_tagged_spans_lie_in_the_text_that_is_kept() -> None:
     assert kept["text"][0][span["start"] : span["end"]] == "ann@example.org"
 
 
-@pytest.mark.parametrize("mode", ["all", "first_failure"])
 @pytest.mark.parametrize("action", ["redact", "tag"])
-def test_a_document_with_too_many_values_is_not_kept(mode: str, action: str) -> None:
+def test_a_document_with_too_many_values_is_not_kept(action: str) -> None:
     listed = "\n".join(f"ann{number}@example.org" for number in range(MAX_VALUES + 1))
-    given = {"mode": mode, "language": {"backend": "none"}, "rules": {"length": None}}
+    given = {"language": {"backend": "none"}, "rules": {"length": None}}
     config = FilterConfig.model_validate(given | {"pii": {"action": action}})
 
     kept, decisions = filter_documents(documents(listed, PROSE), config)
@@ -205,17 +204,3 @@ def test_fineweb_judges_what_the_line_corrections_leave() -> None:
 
     assert plain["short_line_share"].to_list() == [2 / 3]
     assert edited["short_line_share"].to_list() == [0.0]
-
-
-def test_first_failure_keeps_the_same_documents_for_the_same_first_reason() -> None:
-    texts = documents(PROSE, *TEXTS, "{", "a b c d {")
-    fast = STRICT.model_copy(update={"mode": "first_failure"})
-
-    kept, decisions = filter_documents(texts, STRICT)
-    fast_kept, fast_decisions = filter_documents(texts, fast)
-
-    assert_frame_equal(fast_kept, kept)
-    assert fast_decisions["reasons"].to_list() == [r[:1] for r in decisions["reasons"].to_list()]
-    assert count_first_reasons(fast_decisions) == count_first_reasons(decisions)
-    assert fast_decisions.columns == decisions.columns
-    assert fast_decisions["longest_line"][1] is None

@@ -129,10 +129,9 @@ def test_pii_is_redacted_in_what_later_stages_read(tmp_path: Path, build: Build)
     assert table(corpus, "decisions")["pii_email"].sum() == 1
 
 
-@pytest.mark.parametrize("mode", ["all", "first_failure"])
-def test_both_modes_keep_the_same_documents(tmp_path: Path, build: Build, mode: str) -> None:
+def test_rejected_documents_count_once_by_their_first_reason(tmp_path: Path, build: Build) -> None:
     strict = {"length": {"min_chars": 300}, "gopher_quality": {"min_words": 80}}
-    corpus = with_filters(tmp_path, mode=mode, rules=strict)
+    corpus = with_filters(tmp_path, rules=strict)
 
     build(corpus, "raw", "classifier", "filtered")
 

@@ -34,9 +34,6 @@ from resources.settings.dedup import DedupConfig
         ({"within": ["id"]}, r"within\.0"),
         ({"within": ["url"]}, r"within\.0"),
         ({"within": ["lang", "lang"]}, "each once"),
-        ({"rehydration": {0: 5}}, r"\{0: 5\}: give .* a size of 1 or more"),
-        ({"rehydration": {2: -1}}, r"\{2: -1\}: give .* copies from 0"),
-        ({"rehydration": {2: 1, 5: 2**32}}, r"\{5: 4294967296\}: give .* to 4294967295"),
         ({"keep": ["quality"]}, "needs quality_field"),
         ({"keep": ["newest"]}, "need date_field"),
         ({"keep": ["longest", "longest"]}, "each once"),
@@ -58,8 +55,6 @@ def test_what_can_have_no_effect_or_sense_is_refused(wrong: dict[str, Any], told
         {"preset": "high-recall", "threshold": 0.9},
         {"verify": "exact", "threshold": 0.9},
         {"fields": ["url", "id", "meta.a.b"], "within": ["source", "lang", "license", "meta.a"]},
-        {"rehydration": {1: 0, 2: 2**32 - 1}},
-        {"rehydration": "fineweb2"},
     ],
 )
 def test_a_dumped_config_is_read_back_as_it_was(given: dict[str, Any], mode: str) -> None:

@@ -129,8 +129,8 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
             "10: dedup: threshold 0.9 does nothing without verify: set",
         ),
         (
-            "dedup:\n  rehydration: {0: 7}",
-            "11: dedup.rehydration: {0: 7}: give {least size of a cluster: copies}, a size of 1",
+            "dedup:\n  rehydration: fineweb2",
+            "11: dedup.rehydration: unknown key: it was removed, since nothing read its column",
         ),
         ("dedup: {fields: [lang]}", "10: dedup.fields[0]: String should match pattern '^(url|id"),
         (

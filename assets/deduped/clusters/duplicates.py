@@ -7,7 +7,7 @@ a million near copies cost a million comparisons; some pairs that share no key a
 Price: 8 bytes of memory per pair and 150 per member.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.deduped.clusters.cleanliness import cleanliness
-from resources.settings.dedup import REHYDRATION, DedupConfig, KeepKey
+from resources.settings.dedup import DedupConfig, KeepKey
 
 if TYPE_CHECKING:
     from assets.deduped.kernels.pair_similarity import Evidence
@@ -303,37 +303,11 @@ def _cluster_table(
     return pl.DataFrame(columns).sort("ref")
 
 
-def copies_of(cluster_sizes: pl.Series, rehydration: str | Mapping[int, int] | None) -> pl.Series:
-    """Return the copies of documents by the size of their cluster, UInt32.
-
-    `rehydration` is a table of {least size: copies}, the name of one in `REHYDRATION`, or None: 1
-    for all. Sizes below the smallest of the table give 1.
-    """
-    table = REHYDRATION[rehydration] if isinstance(rehydration, str) else (rehydration or {})
-    least = pl.Series(sorted(table), dtype=pl.Int64)
-    copies = pl.Series([1, *(table[size] for size in sorted(table))], dtype=pl.UInt32)
-    places = least.search_sorted(cluster_sizes.cast(pl.Int64), side="right")
-    return copies.gather(places).rename("copies")
-
-
-Rehydration = str | Mapping[int, int] | None
-
-
-def drop_duplicates(
-    documents: pl.DataFrame, clusters: pl.DataFrame, rehydration: Rehydration = None
-) -> pl.DataFrame:
+def drop_duplicates(documents: pl.DataFrame, clusters: pl.DataFrame) -> pl.DataFrame:
     """Remove the documents of which another is kept; the others stay in the same order.
 
-    `clusters` has doc_id, kept_doc_id String and cluster_size UInt32 of all members of clusters.
-    With `rehydration` the columns cluster_size and copies, UInt32, follow: the size of the cluster
-    that a document is the survivor of (1 without one), and its copies by the table.
+    `clusters` has doc_id and kept_doc_id String of all members of clusters.
     """
-    kept = documents
     if len(clusters) and len(removed := clusters.filter(IS_REMOVED)["doc_id"]):
-        kept = documents.filter(~pl.col("doc_id").is_in(removed.implode()))
-    if rehydration is None:
-        return kept
-    sizes = clusters.filter(~IS_REMOVED).select("doc_id", "cluster_size")
-    kept = kept.join(sizes, on="doc_id", how="left", maintain_order="left")
-    kept = kept.with_columns(pl.col("cluster_size").fill_null(1))
-    return kept.with_columns(copies=copies_of(kept["cluster_size"], rehydration))
+        return documents.filter(~pl.col("doc_id").is_in(removed.implode()))
+    return documents

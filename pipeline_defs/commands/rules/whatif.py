@@ -215,12 +215,6 @@ def replay(corpus: Corpus, source: str, assignments: Sequence[str]) -> Replay:
     A change that turns on a rule without a score in the decisions is skipped.
     """
     manifest = corpus.store.newest("filtered", source)
-    if manifest.config.get("mode") == "first_failure":
-        raise StoreError(
-            f"filtered[{source}] was made with mode: first_failure, so its decisions end at the "
-            "first broken rule and no other threshold can be replayed. Set filters.mode to all "
-            "and materialize `filtered` again."
-        )
     rules = rules_config(manifest)
     own = filter_data(corpus, manifest).custom
     has_pii = manifest.config.get("pii") is not None

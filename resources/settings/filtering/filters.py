@@ -36,11 +36,10 @@ class FilterConfig(FrozenModel):
         default=(),
         description="named sets of rules, below the other keys: `corpus rules presets` lists them",
     )
-    mode: Literal["all", "first_failure"] = Field(
+    mode: Literal["all"] = Field(
         default="all",
-        description="extent of judging. all: every rule judges every document; first_failure: "
-        "groups of rules after the first that fails are not computed, which saves time and "
-        "excludes what-if",
+        description="every rule judges every document; there is no other way any more, and configs "
+        "that name this one stay valid",
     )
     normalize: NormalizeConfig = Field(
         default=NormalizeConfig(), description="normalisation to one form for equal texts"
