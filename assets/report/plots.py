@@ -1,4 +1,4 @@
-"""Small plots as SVG text, for Markdown metadata, reports and files; no plotting package.
+"""Small plots as SVG text, for Markdown metadata and reports; no plotting package.
 
 All text is escaped: names of rules may come from a user's file, languages from a document. The
 colours are of Okabe and Ito's palette, which colour-blind readers can tell apart.
@@ -6,7 +6,6 @@ colours are of Okabe and Ito's palette, which colour-blind readers can tell apar
 
 import base64
 import math
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -14,7 +13,6 @@ BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"
 SLICES = (BLUE, "#E69F00", GREEN, "#CC79A7", "#56B4E9", ORANGE, "#F0E442", GREY)
 ROW, LABELS, BARS, NUMBERS = 18, 250, 300, 170  # pixels
 MOST_BARS = 7  # of shares
-SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
 FONT = 'font-family="sans-serif" font-size="12"'
 
 
@@ -89,17 +87,6 @@ def share_bars(title: str, amounts: Mapping[str, float]) -> str:
     total = sum(amounts.values()) or 1
     texts = [(name, (value,), f"{value / total:.1%} ({value:,.0f})") for name, value in shown]
     return bar_chart(title, texts)
-
-
-def stacked(charts: Sequence[str]) -> str:
-    """Return one SVG with the charts one below the other."""
-    sizes = [tuple(map(int, SIZE.findall(chart)[0])) for chart in charts]
-    tops = [sum(height for _, height in sizes[:i]) for i in range(len(sizes) + 1)]
-    placed = [
-        chart.replace("<svg ", f'<svg y="{top}" ', 1)
-        for chart, top in zip(charts, tops, strict=False)
-    ]
-    return svg(max((width for width, _ in sizes), default=0), tops[-1], placed)
 
 
 def as_markdown(plot: str, title: str) -> str:

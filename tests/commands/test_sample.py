@@ -104,6 +104,9 @@ def test_no_text_acts_on_the_page(
     assert "<script" not in page and "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert page.count("<mark>{</mark>") == 2
     assert "\x1b" not in page and "\u202e" not in page
+    arguments = ["--source", "notes", "--rule", "c4.curly_bracket", "--html", str(tmp_path)]
+    assert main(["rules", "sample", *arguments]) == 2
+    assert f"{tmp_path}: cannot be written: " in capsys.readouterr().err
 
 
 def test_nothing_to_show_is_no_error(config: Path, capsys: pytest.CaptureFixture[str]) -> None:

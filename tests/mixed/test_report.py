@@ -1,6 +1,5 @@
 """Charts of a phase: shares follow the order, and names are escaped."""
 
-import re
 from xml.etree import ElementTree
 
 import numpy as np
@@ -14,7 +13,7 @@ from assets.mixed.report import (
     shares_chart,
     shares_over_position,
 )
-from assets.report.plots import SLICES, bar_chart, share_bars, stacked
+from assets.report.plots import SLICES
 
 
 def test_shares_follow_the_order() -> None:
@@ -53,15 +52,6 @@ def test_sources_beyond_the_palette_are_drawn_as_one() -> None:
     names, shares = largest_first([f"s{i:02d}" for i in range(20)], np.full((3, 20), 0.05))
     assert names[-1] == "others" and len(names) == len(SLICES)
     assert np.allclose(shares.sum(axis=1), 1)
-
-
-def test_charts_are_stacked_below_each_other() -> None:
-    parts = [share_bars("one", {"a": 1}), bar_chart("two", [("b", (1.0,), "1")])]
-    heights = [int(re.findall(r'height="(\d+)"', part)[0]) for part in parts]
-    whole = ElementTree.fromstring(stacked(parts))
-    below = [child.get("y") for child in whole if child.tag.endswith("svg")]
-    assert below == ["0", str(heights[0])]
-    assert whole.get("height") == str(sum(heights))
 
 
 def test_a_phase_is_two_pictures() -> None:

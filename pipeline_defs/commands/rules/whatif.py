@@ -10,7 +10,6 @@ import json as json_text
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
@@ -28,7 +27,6 @@ from assets.filtered.rules.threshold_replay import (
     parse_change,
     tally,
 )
-from assets.report.plots import bar_chart, stacked
 from pipeline_defs.commands.rules.filtered_files import (
     BATCH_ROWS,
     batches,
@@ -45,7 +43,6 @@ from pipeline_defs.commands.terminal import (
     print_json,
     print_table,
     say,
-    write_text,
 )
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -53,8 +50,6 @@ from resources.errors import UsageError
 from resources.settings.limits import limit_text
 from resources.store.records import Manifest
 from resources.store.store import StoreError
-
-Bar = tuple[str, Sequence[float], str]  # label, values, text
 
 T = TypeVar("T")
 
@@ -145,13 +140,10 @@ def whatif(
         ),
     ] = (),
     json: Json = False,
-    plot: Annotated[Path | None, Parameter(help="Draw now and then in this file (SVG).")] = None,
 ) -> int:
     """Count what other thresholds would keep."""
     corpus = load_corpus()
     result = what_if(corpus, pick_sources(corpus, None if all_ else source), set_)
-    if plot:
-        write_text(plot, to_svg(result))
     if json:
         print_json(result)
     else:
@@ -339,26 +331,3 @@ def limit_cell(limit: Any) -> str:
         return plain(limit)
     numbers = [number for number in limit.values() if number is not None]
     return f"{min(numbers):g} to {max(numbers):g}" if numbers else "off"
-
-
-def to_svg(result: WhatIf) -> str:
-    """Draw the kept share of each source, and the documents that each rule breaks."""
-    kept: list[Bar] = []
-    broken: list[Bar] = []
-    for name, amounts in with_total(result).items():
-        sides = (amounts.now, amounts.then)
-        shares = (side.documents / max(1, amounts.documents) for side in sides)
-        kept += two_bars(name, *((share, f"{share:.1%}") for share in shares))
-    ordered = sorted(
-        ((name, (each.now.documents, each.then.documents)) for name, each in result.rules.items()),
-        key=lambda item: -max(item[1]),
-    )
-    for name, counts in ordered:
-        broken += two_bars(name, *((float(number), f"{number:,}") for number in counts))
-    charts = (("documents kept", kept), ("documents that a rule breaks", broken))
-    return stacked([bar_chart(title, bars) for title, bars in charts])
-
-
-def two_bars(name: str, now: tuple[float, str], then: tuple[float, str]) -> tuple[Bar, Bar]:
-    """Return the bars of now and then, in two colours."""
-    return (name, (now[0],), f"{now[1]} now"), ("", (0.0, then[0]), f"{then[1]} then")

@@ -3,7 +3,6 @@
 corpus plan                      every phase: tokens available and asked for, epochs, samples
 corpus plan --phase general      one phase
 corpus plan --json               the same as JSON
-corpus plan --plot plan.svg      the same as a picture, with the realised mix of mixed phases
 
 Tokens are counted in `sharded`, else in `tokenized`, else estimated from the bytes of `deduped`. If
 all sources of a phase are sharded, the verdict is that of `mixed`. The exit code is 1 if a phase
@@ -13,9 +12,8 @@ refusal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -26,11 +24,8 @@ from assets.bucketed.bucketed_records import LEAKAGE
 from assets.bucketed.leakage import MOST_SHARE
 from assets.mixed.budgets import Budget, MixError
 from assets.mixed.mixed_records import MIXED
-from assets.mixed.mixture_files import read_mixture, realised
 from assets.mixed.phase_input_files import plan_from_shards, start_of
 from assets.mixed.plan import PhasePlan, Proposals, plan_phase
-from assets.mixed.report import Drawn, shares_chart
-from assets.report.plots import bar_chart, share_bars, stacked
 from assets.sharded.sharded_records import SHARDED
 from pipeline_defs.commands.terminal import (
     Cell,
@@ -40,7 +35,6 @@ from pipeline_defs.commands.terminal import (
     print_json,
     print_table,
     say,
-    write_text,
 )
 from pipeline_defs.commands.train.plan_counts import Available, available_for, bytes_per_token
 from pipeline_defs.load_corpus import load_corpus
@@ -125,7 +119,6 @@ def plan(
     *,
     phase: Annotated[str | None, Parameter(help="One phase only (default: all).")] = None,
     json: Json = False,
-    plot: Annotated[Path | None, Parameter(help="Write a picture (SVG) to this file.")] = None,
 ) -> int:
     """Print the plan; return 1 if a phase would be refused."""
     corpus = load_corpus()
@@ -133,23 +126,11 @@ def plan(
     if phase is not None:
         check_name("phase", phase, phases)
     report = plan_corpus(corpus, phases if phase is None else [phase])
-    if plot:
-        write_text(plot, to_svg(report, mixed_phases(corpus, report.phases)))
     if json:
         print_json(report)
     else:
         show(report)
     return int(any(planned.verdict == "refused" for planned in report.phases.values()))
-
-
-def mixed_phases(corpus: Corpus, names: Iterable[str]) -> dict[str, Drawn]:
-    """Read the realised mix of the phases that are mixed already, perhaps under another plan."""
-    manifests = {name: corpus.store.newest_or_none(MIXED, name) for name in names}
-    return {
-        name: realised(read_mixture(corpus.store, manifest))
-        for name, manifest in manifests.items()
-        if manifest is not None
-    }
 
 
 def plan_corpus(corpus: Corpus, names: Sequence[str]) -> PlanReport:
@@ -332,34 +313,4 @@ def share_cells(share: SourceShare) -> list[Cell]:
         f"{share.epochs:.2f}",
         f"{share.cap:g}",
         share.samples,
-    ]
-
-
-def to_svg(report: PlanReport, mixed: Mapping[str, Drawn]) -> str:
-    """Draw each phase's mix and the epochs of its sources, then these over all phases.
-
-    `mixed` has the realised mix of the phases that are materialized.
-    """
-    charts = []
-    for name, phase in report.phases.items():
-        drawn = {
-            unit: of_unit
-            for source, share in phase.sources.items()
-            for unit, of_unit in (share.units or {source: share}).items()
-        }
-        tokens = {unit: share.planned_tokens for unit, share in drawn.items()}
-        charts.append(share_bars(f"{name}: {phase.tokens:,} tokens, {phase.verdict}", tokens))
-        charts.append(bar_chart(f"{name}: epochs of each source", epoch_bars(drawn)))
-        if name in mixed:
-            charts.append(shares_chart(f"{name}: tokens as they are drawn", mixed[name]))
-    if len(report.phases) > 1:
-        charts.append(bar_chart("all phases: epochs of each source", epoch_bars(report.sources)))
-    return stacked(charts)
-
-
-def epoch_bars(sources: Mapping[str, SourceTotal]) -> list[tuple[str, tuple[float], str]]:
-    """Return a bar for each source."""
-    return [
-        (source, (total.epochs,), f"{total.epochs:.2f} epochs of {total.available_tokens:,}")
-        for source, total in sources.items()
     ]
