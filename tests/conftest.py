@@ -60,6 +60,14 @@ def corpus(tmp_path: Path) -> Any:
     return open_corpus(write_corpus(tmp_path))
 
 
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs verbs of `corpus`, and returns what they print."""
+    from verbs import Cli
+
+    return Cli(capsys)
+
+
 @pytest.fixture(scope="session")
 def build() -> Build:
     """Builds stages without Dagster: all of build_corpus, or those named that the config uses.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ import polars as pl
 import pytest
 import yaml
 from builders import deduped, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from verbs import Cli
 
 from corpus_loader import CorpusLoader, LoaderOptions
 from pipeline_defs.commands.life.verify import find_faults
@@ -107,13 +107,6 @@ def corpus(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return open_corpus(tmp_path / "pipeline.yaml")
 
 
-def told(capsys: pytest.CaptureFixture[str], *command: str) -> Any:
-    """The JSON that a command prints."""
-    capsys.readouterr()
-    assert main([*command, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
 def killed(corpus: Any, after: int, *command: str) -> int:
     """Run a command that is killed when it has so many commits and removals behind it."""
     environment = os.environ | {"TOKENMILL_CONFIG": str(corpus.config), "PYTHONPATH": str(ROOT)}
@@ -130,10 +123,8 @@ def texts(corpus: Any, source: str) -> list[str]:
     return pl.concat(deduped(corpus, source, "text"))["text"].to_list()
 
 
-def test_the_history_says_when_and_why_each_state_came(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    newest, first = told(capsys, "history", "prose")["entries"]
+def test_the_history_says_when_and_why_each_state_came(corpus: Any, cli: Cli) -> None:
+    newest, first = cli.json("states", "history", "prose")["entries"]
 
     assert (newest["number"], first["number"], first["tags"]) == (2, 1, ["v1"])
     assert newest["inputs"] == {"added": ["input/prose/c.jsonl"], "removed": [], "changed": []}
@@ -142,27 +133,25 @@ def test_the_history_says_when_and_why_each_state_came(
     assert first["when"] < newest["when"]
     assert first["run_id"] != newest["run_id"]
     assert first["parts_computed"] > 0 == first["parts_reused"]
-    capsys.readouterr()
-    assert main(["states", "history", "prose", "--stage", "raw"]) == 0
-    assert "added: input/prose/c.jsonl" in capsys.readouterr().out
+    shown = cli.out("states", "history", "prose", "--stage", "raw")
+    assert "added: input/prose/c.jsonl" in shown
 
 
 def test_without_records_the_time_of_a_state_is_unknown(
-    corpus: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    corpus: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     prepare_home(tmp_path / "empty")
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "empty"))
 
-    assert "when" not in told(capsys, "history", "prose")["entries"][0]
-    main(["states", "history", "prose"])
-    assert "unknown" in capsys.readouterr().out
+    assert "when" not in cli.json("states", "history", "prose")["entries"][0]
+    assert "unknown" in cli.out("states", "history", "prose")
 
 
 @pytest.mark.parametrize("states", [("1", "2"), ("v1", "newest")])
 def test_a_diff_names_documents_that_came_and_went_with_the_reason(
-    corpus: Any, capsys: pytest.CaptureFixture[str], states: tuple[str, str]
+    corpus: Any, cli: Cli, states: tuple[str, str]
 ) -> None:
-    [found] = told(capsys, "diff", *states, "--source", "notes")
+    [found] = cli.json("states", "diff", *states, "--source", "notes")
 
     changes = found["documents"]["changes"]
     counts = {(each["before"], each["after"]): each["documents"] for each in changes}
@@ -170,8 +159,7 @@ def test_a_diff_names_documents_that_came_and_went_with_the_reason(
     assert found["config"] == {"filtered.rules.length.min_chars": [20, 150]}
     numbers = {each["stage"]: each["numbers"] for each in found["stages"]}
     assert numbers["raw"]["rows_in"] == [41, 43]
-    main(["states", "diff", *states, "--source", "notes"])
-    shown = capsys.readouterr().out
+    shown = cli.out("states", "diff", *states, "--source", "notes")
     assert "- 28 documents: kept -> rejected: length.too_short" in shown
     assert re.search(r"filtered\.rules\.length\.min_chars +20 +150", shown)
 
@@ -188,28 +176,24 @@ def test_a_diff_shows_no_control_characters_of_documents(
     assert "00 ␛[31m[red]" in shown
 
 
-def test_a_diff_does_not_read_parts_that_both_states_name(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    [every] = told(capsys, "diff", "1", "--source", "prose")
+def test_a_diff_does_not_read_parts_that_both_states_name(corpus: Any, cli: Cli) -> None:
+    [every] = cli.json("states", "diff", "1", "--source", "prose")
     state = corpus.store.newest("deduped", "prose")
     before = corpus.store.partition("deduped", "prose").read_manifest(1)
     alike = {part.fingerprint for part in before.parts} & {p.fingerprint for p in state.parts}
     assert every["documents"]["parts_alike"] == len(alike)
-    again = told(capsys, "diff", "2", "--source", "prose")[0]["documents"]
+    again = cli.json("states", "diff", "2", "--source", "prose")[0]["documents"]
     assert (again["changes"], again["parts_read"]) == ([], 0)
 
 
-def test_a_rollback_is_told_and_held_until_it_is_released(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rollback_is_told_and_held_until_it_is_released(corpus: Any, cli: Cli) -> None:
     before, first = fingerprints(corpus), state_1(corpus)
     assert LONGER in texts(corpus, "prose")
     assert OF_BOTH not in texts(corpus, "notes")
 
     assert main(["states", "rollback", "prose", "--to", "1", "--reason", "bad file"]) == 0
     assert fingerprints(corpus) == first
-    newest = told(capsys, "history", "prose")["entries"][0]
+    newest = cli.json("states", "history", "prose")["entries"][0]
     assert (newest["number"], newest["same_as"], newest["run_id"]) == (3, 1, "")
     with dg.DagsterInstance.get() as instance:
         result = build(corpus, instance, "build_corpus")
@@ -218,12 +202,8 @@ def test_a_rollback_is_told_and_held_until_it_is_released(
         held = metadata_of(result, "raw", "prose")["held"].value
         assert held == "'prose' is held in state 1 (bad file)"
         assert "held" not in metadata_of(result, "raw", "notes")
-        main(["status"])
-        out = capsys.readouterr().out
-        assert (
-            "'prose' is held in state 1 (bad file): `corpus states rollback prose --release`" in out
-        )
-        assert told_status(capsys)["held"] == {"prose": held}
+        assert f"{held}: `corpus states rollback prose --release`" in cli.out("status")
+        assert cli.json("status")["held"] == {"prose": held}
 
         build(corpus, instance, "mix_corpus")
         assert not find_faults(corpus.store).faults
@@ -232,14 +212,7 @@ def test_a_rollback_is_told_and_held_until_it_is_released(
         assert fingerprints(corpus)[:3] == before[:3]
         stays = [*texts(corpus, "prose"), *texts(corpus, "notes")]
         assert (LONGER in stays) + (OF_BOTH in stays) == 1
-    assert main(["states", "rollback", "prose", "--release"]) == 2
-    assert "'prose' is not held" in capsys.readouterr().err
-
-
-def told_status(capsys: pytest.CaptureFixture[str]) -> Any:
-    capsys.readouterr()
-    main(["status", "--json"])
-    return json.loads(capsys.readouterr().out)
+    assert "'prose' is not held" in cli.err(2, "states", "rollback", "prose", "--release")
 
 
 def state_1(corpus: Any) -> list[str]:
@@ -257,14 +230,12 @@ def metadata_of(result: dg.ExecuteInProcessResult, stage: str, partition: str) -
 
 
 def test_a_build_from_nothing_with_the_ledger_equals_a_build_after_a_rollback(
-    corpus: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    corpus: Any, cli: Cli, tmp_path: Path
 ) -> None:
     main(["states", "rollback", "prose", "--to", "1"])
     with dg.DagsterInstance.ephemeral() as instance:
         build(corpus, instance, "build_corpus")
-    capsys.readouterr()
-    assert main(["duplicates", "ledger"]) == 0
-    ledger = capsys.readouterr().out
+    ledger = cli.out("duplicates", "ledger")
 
     other = tmp_path / "other"
     shutil.copytree(tmp_path / "input", other / "input")
@@ -315,9 +286,7 @@ def test_a_run_after_a_killed_rollback_brings_the_documents_to_the_held_state(co
     assert not find_faults(corpus.store).faults
 
 
-def test_a_killed_clean_up_is_finished_by_the_same_command(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_killed_clean_up_is_finished_by_the_same_command(corpus: Any, cli: Cli) -> None:
     main(["states", "tag", "v1", "--delete"])
     before = hashes(corpus.store.root)
 
@@ -326,12 +295,12 @@ def test_a_killed_clean_up_is_finished_by_the_same_command(
     assert left < before.keys()
     assert len(left) == len(before) - 9
     assert main(["states", "gc", "--keep", "1", "--delete"]) == 0
-    assert told(capsys, "gc", "--keep", "1")["partitions"] == []
+    assert cli.json("states", "gc", "--keep", "1")["partitions"] == []
     assert all(len(each.manifest_numbers()) == 1 for each in corpus.store.partitions())
     assert not find_faults(corpus.store).faults
 
 
-def test_a_loader_opens_the_mixture_of_a_tag(corpus: Any, capsys: Any) -> None:
+def test_a_loader_opens_the_mixture_of_a_tag(corpus: Any, cli: Cli) -> None:
     store = corpus.store.root
     newest = CorpusLoader(store, phase="main")
     tagged = CorpusLoader(store, phase="main", data="v1")
@@ -344,23 +313,23 @@ def test_a_loader_opens_the_mixture_of_a_tag(corpus: Any, capsys: Any) -> None:
     assert [batch.tokens.tolist() for batch in again] == rows
     by_state = LoaderOptions(data=tagged.state_dict()["data"])
     assert CorpusLoader(store, phase="main", options=by_state).mixture == again.mixture
-    assert told(capsys, "tag", "--list") == [
+    assert cli.json("states", "tag", "--list") == [
         {"name": "v1", "partitions": 19, "phases": ["late", "main"]}
     ]
-    assert main(["states", "tag", "v1"]) == 2
-    assert "names another state already" in capsys.readouterr().err
+    assert "names another state already" in cli.err(2, "states", "tag", "v1")
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("rollback prose --to 9", "no state '9'; kept are the manifests 2, 1; tags are: v1"),
+        ("rollback prose", "Give either --to"),
+        ("rollback nothing --to 1", "no source 'nothing'; it has: prose, notes"),
+        ("diff 1", "Without --source both states are tags; there are: v1"),
+        ("tag ../v1", "no name of a tag"),
+    ],
+)
 def test_wrong_states_are_named_with_those_that_there_are(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
+    corpus: Any, cli: Cli, command: str, message: str
 ) -> None:
-    assert main(["states", "rollback", "prose", "--to", "9"]) == 2
-    assert "no state '9'; kept are the manifests 2, 1; tags are: v1" in capsys.readouterr().err
-    assert main(["states", "rollback", "prose"]) == 2
-    assert "Give either --to" in capsys.readouterr().err
-    assert main(["states", "rollback", "nothing", "--to", "1"]) == 2
-    assert "no source 'nothing'; it has: prose, notes" in capsys.readouterr().err
-    assert main(["states", "diff", "1"]) == 2
-    assert "Without --source both states are tags; there are: v1" in capsys.readouterr().err
-    assert main(["states", "tag", "../v1"]) == 2
-    assert "no name of a tag" in capsys.readouterr().err
+    assert message in cli.err(2, "states", *command.split())

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
+from verbs import Cli
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
-from pipeline_defs.commands.main import main
 from resources.store.records import Manifest, PartRecord, Stats
 from resources.store.store import PartWriter
 
@@ -88,18 +88,6 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build) -> Any
     return corpus
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    code = main(["duplicates", *arguments])
-    output = capsys.readouterr()
-    assert code == 0, output.err
-    return output.out
-
-
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["duplicates", *arguments]) == 2
-    return capsys.readouterr().err
-
-
 def nasty_ids(corpus: Any) -> list[str]:
     """Return the ids of survivor, edited copy and equal copy."""
     is_nasty = pl.col("text").str.contains("script", literal=True)
@@ -107,12 +95,12 @@ def nasty_ids(corpus: Any) -> list[str]:
     return both["doc_id"].to_list()
 
 
-def test_a_cluster_is_shown_from_any_of_its_documents(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cluster_is_shown_from_any_of_its_documents(corpus: Any, cli: Cli) -> None:
     ids = nasty_ids(corpus)
 
-    shown = [run(capsys, "show", doc_id) for doc_id in (*ids, ids[1][:12], ids[2].upper())]
+    shown = [
+        cli.out("duplicates", "show", doc_id) for doc_id in (*ids, ids[1][:12], ids[2].upper())
+    ]
 
     assert len(set(shown)) == 1
     text = shown[0]
@@ -122,10 +110,8 @@ def test_a_cluster_is_shown_from_any_of_its_documents(
     assert "method: minhash" in text and "similarity: 0.875" in text
 
 
-def test_differences_are_marked_and_the_rest_is_folded(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = run(capsys, "show", nasty_ids(corpus)[0], "--context", "2")
+def test_differences_are_marked_and_the_rest_is_folded(corpus: Any, cli: Cli) -> None:
+    text = cli.out("duplicates", "show", nasty_ids(corpus)[0], "--context", "2")
 
     assert "[-old-]{+new+}" in text
     assert " the [-old-]" in text and "characters ...]" in text
@@ -133,29 +119,25 @@ def test_differences_are_marked_and_the_rest_is_folded(
     assert text.count(" ".join(sentence(50).split()[:3])) == 1  # of the equal copy, once
 
 
-def test_a_copy_with_an_equal_field_only_has_no_similarity(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_copy_with_an_equal_field_only_has_no_similarity(corpus: Any, cli: Cli) -> None:
     pair = documents(corpus, "prose").head(2).to_dicts()
     write_clusters(corpus, [pair], how=(None, "field:url"))
 
-    text = run(capsys, "show", pair[1]["doc_id"])
+    text = cli.out("duplicates", "show", pair[1]["doc_id"])
 
     assert "method: field:url\nsimilarity: -\n" in text and text.count("similarity") == 1
 
 
-def test_no_text_acts_on_the_terminal(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    text = run(capsys, "show", nasty_ids(corpus)[0], "--context", "60")
+def test_no_text_acts_on_the_terminal(corpus: Any, cli: Cli) -> None:
+    text = cli.out("duplicates", "show", nasty_ids(corpus)[0], "--context", "60")
 
     assert not any(sign in text for sign in ("\x1b", "\x07", "\u202e"))
     assert "[bold]of[/nothing]" in text and "␛[31mred" in text and "http://a␛<b>" in text
 
 
-def test_no_text_acts_on_the_page(
-    corpus: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_no_text_acts_on_the_page(corpus: Any, cli: Cli, tmp_path: Path) -> None:
     target = tmp_path / "page.html"
-    run(capsys, "show", nasty_ids(corpus)[0], "--context", "60", "--html", str(target))
+    cli.out("duplicates", "show", nasty_ids(corpus)[0], "--context", "60", "--html", str(target))
 
     page = target.read_text()
     assert "<del>old</del><ins>new</ins>" in page
@@ -164,21 +146,17 @@ def test_no_text_acts_on_the_page(
     assert "\x1b" not in page and "\u202e" not in page
 
 
-def test_of_a_large_cluster_the_first_are_shown(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_a_large_cluster_the_first_are_shown(corpus: Any, cli: Cli) -> None:
     prose = documents(corpus, "prose").to_dicts()
     write_clusters(corpus, [[prose[30], *prose[:30]]])
 
-    text = run(capsys, "show", prose[3]["doc_id"], "--most", "4")
+    text = cli.out("duplicates", "show", prose[3]["doc_id"], "--most", "4")
 
     assert text.count(": removed") == 3 and f"{prose[30]['doc_id']}: stays" in text
     assert "and 27 more" in text
 
 
-def test_a_document_in_no_cluster_is_refused_with_the_reason(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_document_in_no_cluster_is_refused_with_the_reason(corpus: Any, cli: Cli) -> None:
     alone = documents(corpus, "prose")["doc_id"][0]
     manifest = corpus.store.newest("filtered", "notes")
     paths = [corpus.store.path_of(manifest, part.file("decisions")) for part in manifest.parts]
@@ -189,11 +167,11 @@ def test_a_document_in_no_cluster_is_refused_with_the_reason(
         ("xyzxyz", "there is no document 'xyzxyz'"),
         ("abc", "at least 4 characters"),
     ):
-        assert message in refused(capsys, "show", prefix)
+        assert message in cli.err(2, "duplicates", "show", prefix)
 
 
 def test_a_prefix_of_several_documents_is_refused(
-    corpus: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    corpus: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipeline_defs.commands.published_documents.LEAST_PREFIX", 1)
     prose = documents(corpus, "prose").to_dicts()
@@ -201,7 +179,7 @@ def test_a_prefix_of_several_documents_is_refused(
 
     first = [row["doc_id"][0] for row in prose]
     common = max(first, key=first.count)
-    message = refused(capsys, "show", common)
+    message = cli.err(2, "duplicates", "show", common)
     assert f"{common!r} begins the ids of" in message and "Give more of it" in message
 
 
@@ -210,21 +188,21 @@ def test_a_prefix_of_several_documents_is_refused(
     [("notes/copies.jsonl", "The text"), ("prose/c.jsonl", "The survivor's text")],
 )
 def test_a_text_that_is_gone_is_said(
-    corpus: Any, capsys: pytest.CaptureFixture[str], build: Build, file: str, whose: str
+    corpus: Any, cli: Cli, build: Build, file: str, whose: str
 ) -> None:
     ids = nasty_ids(corpus)
     (corpus.config.parent / "input" / file).unlink()
     build(corpus, "raw", "filtered")
 
-    text = run(capsys, "show", ids[0])
+    text = cli.out("duplicates", "show", ids[0])
 
     assert text.count(f"{whose} is not among the newest filtered documents") == 2
     assert f"{ids[1]}: removed" in text
 
 
-def test_clusters_are_listed_by_size(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_clusters_are_listed_by_size(corpus: Any, cli: Cli) -> None:
     ids = nasty_ids(corpus)
-    found = json.loads(run(capsys, "list", "--json"))
+    found = cli.json("duplicates", "list")
 
     assert [row["cluster_size"] for row in found] == [3, 2]
     assert found[0] == {
@@ -233,26 +211,24 @@ def test_clusters_are_listed_by_size(corpus: Any, capsys: pytest.CaptureFixture[
         "kept_doc_id": ids[0],
         "kept_source": "prose",
     }
-    assert len(json.loads(run(capsys, "list", "--json", "--source", "prose"))) == 1
-    assert len(json.loads(run(capsys, "list", "--json", "--min-size", "3"))) == 1
-    assert len(json.loads(run(capsys, "list", "--json", "--most", "1"))) == 1
-    assert min(ids) in run(capsys, "list")
-    assert "did you mean prose" in refused(capsys, "list", "--source", "pros")
+    assert len(cli.json("duplicates", "list", "--source", "prose")) == 1
+    assert len(cli.json("duplicates", "list", "--min-size", "3")) == 1
+    assert len(cli.json("duplicates", "list", "--most", "1")) == 1
+    assert min(ids) in cli.out("duplicates", "list")
+    assert "did you mean prose" in cli.err(2, "duplicates", "list", "--source", "pros")
 
 
-def test_a_list_without_clusters_says_what_was_looked_for(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(capsys, "list", "--min-size", "9") == "No cluster of 9 or more documents.\n"
+def test_a_list_without_clusters_says_what_was_looked_for(corpus: Any, cli: Cli) -> None:
+    assert (
+        cli.out("duplicates", "list", "--min-size", "9") == "No cluster of 9 or more documents.\n"
+    )
     write_clusters(corpus, [documents(corpus, "notes").head(2).to_dicts()])
-    found = run(capsys, "list", "--source", "prose")
+    found = cli.out("duplicates", "list", "--source", "prose")
     assert found == "No cluster of 2 or more documents with a document of 'prose'.\n"
-    assert json.loads(run(capsys, "list", "--source", "prose", "--json")) == []
+    assert cli.json("duplicates", "list", "--source", "prose") == []
 
 
-def test_the_ledger_is_printed_as_the_config_takes_it(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_ledger_is_printed_as_the_config_takes_it(corpus: Any, cli: Cli) -> None:
     from assets.deduped.index.ledger import Ingested, read_order
 
     entry = {
@@ -268,15 +244,14 @@ def test_the_ledger_is_printed_as_the_config_takes_it(
     with folder.writing(1):
         folder.commit(Manifest("band_index", "all", "f" * 32, "1", {}, (), Stats(), about))
 
-    text = run(capsys, "ledger")
+    text = cli.out("duplicates", "ledger")
 
     assert json.loads(text) == [{"source": "prose", "part": "p", "generations": [[4, 2]]}]
     assert read_order("l", text.encode()) == {("prose", "p"): Ingested(0, ((4, 2),))}
 
 
 def test_without_clusters_the_stage_to_run_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
-    assert main(["duplicates", "list"]) == 1
-    assert "Materialize `duplicates`" in capsys.readouterr().err
+    assert "Materialize `duplicates`" in cli.err(1, "duplicates", "list")

@@ -7,8 +7,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from verbs import Cli
 
-from pipeline_defs.commands.main import MOVED, VERBS, WITHDRAWN, Noun, main
+from pipeline_defs.commands.main import MOVED, VERBS, WITHDRAWN, Noun
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/commands.md"
@@ -17,46 +18,34 @@ NOUNS = {name: verb for of in VERBS.values() for name, verb in of.items() if isi
 NESTED_VERBS = [(noun, verb) for noun, verbs in NOUNS.items() for verb in verbs.verbs]
 
 
-def test_help_lists_every_verb_by_group(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-
-    shown = capsys.readouterr().out
+def test_help_lists_every_verb_by_group(cli: Cli) -> None:
+    shown = cli.out("--help")
     assert [group.capitalize() in shown for group in VERBS] == [True] * 4
     assert all(f"│ {verb} " in shown for verb in ALL_VERBS)
 
 
 @pytest.mark.parametrize("verb", ALL_VERBS)
-def test_every_verb_has_help(capsys: pytest.CaptureFixture[str], verb: str) -> None:
-    assert main([verb, "--help"]) == 0
-    assert f"Usage: corpus {verb}" in capsys.readouterr().out
+def test_every_verb_has_help(cli: Cli, verb: str) -> None:
+    assert f"Usage: corpus {verb}" in cli.out(verb, "--help")
 
 
 @pytest.mark.parametrize(("outer", "verb"), NESTED_VERBS)
-def test_every_verb_of_a_verb_has_help(
-    capsys: pytest.CaptureFixture[str], outer: str, verb: str
-) -> None:
-    assert main([outer, verb, "--help"]) == 0
-    assert f"Usage: corpus {outer} {verb}" in capsys.readouterr().out
+def test_every_verb_of_a_verb_has_help(cli: Cli, outer: str, verb: str) -> None:
+    assert f"Usage: corpus {outer} {verb}" in cli.out(outer, verb, "--help")
 
 
 @pytest.mark.parametrize("old", MOVED)
-def test_a_verb_as_it_was_works_and_tells_its_new_form(
-    capsys: pytest.CaptureFixture[str], old: str
-) -> None:
+def test_a_verb_as_it_was_works_and_tells_its_new_form(cli: Cli, old: str) -> None:
     new = " ".join(MOVED[old])
-    assert main([old, "--help"]) == 0
-
-    printed = capsys.readouterr()
+    printed = cli.printed((old, "--help"), 0)
     assert printed.out.startswith(f"Usage: corpus {new}")
     assert printed.err.startswith(f"`corpus {old}` is now: corpus {new}")
 
 
 @pytest.mark.parametrize("verb", WITHDRAWN)
-def test_a_withdrawn_verb_names_the_way_without_it(
-    capsys: pytest.CaptureFixture[str], verb: str
-) -> None:
-    assert main([*verb.split(), "--json"]) == 2
-    assert capsys.readouterr().err.startswith(f"`corpus {verb}` is withdrawn: ")
+def test_a_withdrawn_verb_names_the_way_without_it(cli: Cli, verb: str) -> None:
+    said = cli.err(2, *verb.split(), "--json")
+    assert said.startswith(f"`corpus {verb}` is withdrawn: ")
 
 
 def test_the_page_of_commands_has_every_verb() -> None:
@@ -66,9 +55,8 @@ def test_the_page_of_commands_has_every_verb() -> None:
         assert f"`{verb}`" in dict(rows)[noun]
 
 
-def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"{version('tokenmill')}\n"
+def test_the_version_is_the_package_s(cli: Cli) -> None:
+    assert cli.out("--version") == f"{version('tokenmill')}\n"
 
 
 @pytest.mark.parametrize(
@@ -82,31 +70,21 @@ def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> Non
         (["rules", "sample", "--rule", "length.too_short"], "--source"),
     ],
 )
-def test_wrong_usage_gives_code_2_and_a_hint(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], hint: str
-) -> None:
-    assert main(arguments) == 2
-    assert hint in capsys.readouterr().err
+def test_wrong_usage_gives_code_2_and_a_hint(cli: Cli, arguments: list[str], hint: str) -> None:
+    assert hint in cli.err(2, *arguments)
 
 
 @pytest.mark.parametrize("arguments", [[], ["duplicates"]])
-def test_without_a_verb_the_verbs_are_shown(
-    capsys: pytest.CaptureFixture[str], arguments: list[str]
-) -> None:
-    assert main(arguments) == 2
-    assert "Usage: corpus" in capsys.readouterr().out
+def test_without_a_verb_the_verbs_are_shown(cli: Cli, arguments: list[str]) -> None:
+    assert "Usage: corpus" in cli.out(*arguments, code=2)
 
 
 @pytest.mark.parametrize(
     ("shell", "line"),
     [("bash", "complete -F"), ("zsh", "#compdef corpus"), ("fish", "complete -c corpus")],
 )
-def test_completion_scripts_know_the_verbs(
-    capsys: pytest.CaptureFixture[str], shell: str, line: str
-) -> None:
-    assert main(["completion", shell]) == 0
-
-    script = capsys.readouterr().out
+def test_completion_scripts_know_the_verbs(cli: Cli, shell: str, line: str) -> None:
+    script = cli.out("completion", shell)
     assert line in script
     assert all(verb in script for verb in ALL_VERBS) and "near-threshold" in script
 

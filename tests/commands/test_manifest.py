@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 from builders import open_corpus, write_corpus
+from verbs import Cli
 
-from pipeline_defs.commands.main import main
 from resources.store.records import Manifest, PartRecord, Stats, to_json
+
+MANIFEST = ("states", "manifest")
 
 
 @pytest.fixture
@@ -23,26 +25,20 @@ def manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Manifest]
 
 
 def test_the_newest_or_a_numbered_one_is_printed_indented(
-    manifests: list[Manifest], capsys: pytest.CaptureFixture[str]
+    manifests: list[Manifest], cli: Cli
 ) -> None:
-    assert main(["states", "manifest", "raw", "prose"]) == 0
-    assert capsys.readouterr().out == to_json(manifests[1]).decode()
-    assert main(["states", "manifest", "raw", "prose", "--number", "1", "--parts", "2"]) == 0
-    shown = json.loads(capsys.readouterr().out)
+    assert cli.out(*MANIFEST, "raw", "prose") == to_json(manifests[1]).decode()
+    shown = json.loads(cli.out(*MANIFEST, "raw", "prose", "--number", "1", "--parts", "2"))
     assert shown["fingerprint"] == "0" and [part["name"] for part in shown["parts"]] == ["p0", "p1"]
 
 
-def test_without_a_place_every_partition_is_listed(
-    manifests: list[Manifest], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["states", "manifest"]) == 0
-    assert capsys.readouterr().out == "raw prose: 2\n"
+def test_without_a_place_every_partition_is_listed(manifests: list[Manifest], cli: Cli) -> None:
+    assert cli.out(*MANIFEST) == "raw prose: 2\n"
 
 
 def test_a_manifest_that_is_not_kept_is_answered_with_those_that_are(
-    manifests: list[Manifest], capsys: pytest.CaptureFixture[str]
+    manifests: list[Manifest], cli: Cli
 ) -> None:
-    assert main(["states", "manifest", "raw", "prose", "--number", "7"]) == 2
-    assert "no manifest 7; kept are: 1, 2" in capsys.readouterr().err
-    assert main(["states", "manifest", "raw", "notes"]) == 1
-    assert "raw[notes] is not materialized" in capsys.readouterr().err
+    said = cli.err(2, *MANIFEST, "raw", "prose", "--number", "7")
+    assert "no manifest 7; kept are: 1, 2" in said
+    assert "raw[notes] is not materialized" in cli.err(1, *MANIFEST, "raw", "notes")

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 import yaml
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from verbs import Cli
 
 from assets.raw.places.patch_files import Patch, add_patches, patch_paths, read_patches
 from pipeline_defs.commands.main import main
@@ -69,44 +70,33 @@ def write_patches(folder: Path, *patches: tuple[str, Any]) -> Path:
     return write_jsonl(folder / "patched.jsonl", lines)
 
 
-def test_list_counts_by_file_and_error_with_next_steps(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["quarantine", "list", "--json"]) == 0
+def test_list_counts_by_file_and_error_with_next_steps(corpus: Any, cli: Cli) -> None:
+    counts = cli.json("quarantine", "list")
 
-    counts = json.loads(capsys.readouterr().out)
     assert [(each["source"], each["file"], each["records"]) for each in counts] == [
         ("prose", "input/prose/bad.jsonl", 1)
     ] * 3
     assert all(each["next_step"] for each in counts)
 
 
-def test_list_and_show_escape_what_records_hold(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["quarantine", "list"]) == 0
-    assert main(["quarantine", "show", "prose", "--file", "input/prose/bad.jsonl"]) == 0
+def test_list_and_show_escape_what_records_hold(corpus: Any, cli: Cli) -> None:
+    shown = cli.out("quarantine", "list")
+    shown += cli.out("quarantine", "show", "prose", "--file", "input/prose/bad.jsonl")
 
-    shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert "\\x1b[2J[red]" in shown
     assert "line: 6" in shown
     assert "3 of 3 records in quarantine" in shown
 
 
-def test_an_unknown_source_or_file_is_named(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["quarantine", "show", "pros"]) == 2
-    assert main(["quarantine", "show", "prose", "--file", "input/prose/bat.jsonl"]) == 2
-
-    shown = capsys.readouterr().err
-    assert "did you mean prose?" in shown
+def test_an_unknown_source_or_file_is_named(corpus: Any, cli: Cli) -> None:
+    assert "did you mean prose?" in cli.err(2, "quarantine", "show", "pros")
+    shown = cli.err(2, "quarantine", "show", "prose", "--file", "input/prose/bat.jsonl")
     assert "did you mean input/prose/bad.jsonl?" in shown
 
 
 def test_patched_records_are_added_once_and_nothing_else_changes(
-    corpus: Any, tmp_path: Path, build: Build, capsys: pytest.CaptureFixture[str]
+    corpus: Any, tmp_path: Path, build: Build, cli: Cli
 ) -> None:
     before, bad = table(corpus), bad_records(corpus)
     parts = {part.fingerprint for part in corpus.store.newest("raw", "prose").parts}
@@ -116,9 +106,8 @@ def test_patched_records_are_added_once_and_nothing_else_changes(
         (bad["position"][2], {"body": "no text"}),
     )
 
-    assert main(["quarantine", "replay", "prose", "--patched", str(file)]) == 0
+    shown = cli.out("quarantine", "replay", "prose", "--patched", str(file))
 
-    shown = capsys.readouterr().out
     assert "2 patches added" in shown
     assert "1 of 3 records are no more in quarantine" in shown
     after = table(corpus)
@@ -131,8 +120,8 @@ def test_patched_records_are_added_once_and_nothing_else_changes(
     assert len(parts - now) == 2 < len(parts)  # the parts of both records
 
     state = hashes(corpus.store.root / "raw")
-    assert main(["quarantine", "replay", "prose", "--patched", str(file)]) == 0
-    assert "0 patches added, 2 in all" in capsys.readouterr().out
+    shown = cli.out("quarantine", "replay", "prose", "--patched", str(file))
+    assert "0 patches added, 2 in all" in shown
     assert hashes(corpus.store.root / "raw") == state
 
 
@@ -163,7 +152,7 @@ def test_a_patch_that_is_bad_itself_can_be_patched(corpus: Any, tmp_path: Path) 
 
 
 def test_a_takedown_removes_the_record_from_its_patch_and_the_proof_finds_one_that_comes_back(
-    corpus: Any, tmp_path: Path, build: Build, capsys: pytest.CaptureFixture[str]
+    corpus: Any, tmp_path: Path, build: Build, cli: Cli
 ) -> None:
     bad, secret = bad_records(corpus), f'"{sentence(91)}"\nsays {sentence(92)}'
     patches = write_patches(tmp_path, (bad["position"][0], {"text": secret}))
@@ -172,9 +161,9 @@ def test_a_takedown_removes_the_record_from_its_patch_and_the_proof_finds_one_th
     [path] = corpus.store.root.glob("_patches/prose/*")
     from_backup = path.read_bytes()
 
-    assert main(["takedown", "--doc", doc_id, "--reason", "asked for"]) == 0
+    said = cli.out("takedown", "--doc", doc_id, "--reason", "asked for")
 
-    assert "gone from 1 files of patches" in capsys.readouterr().out
+    assert "gone from 1 files of patches" in said
     assert sentence(92).encode() not in path.read_bytes()
     build(corpus, "raw")
     assert bad_records(corpus).height == 2, "nor does the record that it replaces come back"
@@ -184,11 +173,10 @@ def test_a_takedown_removes_the_record_from_its_patch_and_the_proof_finds_one_th
     )
 
     later = write_patches(tmp_path, (bad["position"][2], {"text": secret}))
-    assert main(["quarantine", "replay", "prose", "--patched", str(later)]) == 2
-    assert "a takedown means this record" in capsys.readouterr().err
+    said = cli.err(2, "quarantine", "replay", "prose", "--patched", str(later))
+    assert "a takedown means this record" in said
     (path.parent / "00000002.json").write_bytes(from_backup)
-    assert main(["takedown", "prove"]) == 1
-    said = capsys.readouterr().out
+    said = cli.out("takedown", "prove", code=1)
     assert "_patches/prose/00000002.json: --purge removes the record from the patch" in said
     assert "1 states and patches hold" in said
     assert main(["takedown", "prove", "--purge"]) == 0
@@ -232,26 +220,23 @@ def test_a_patch_never_meets_another_record_at_the_same_place(
     ],
 )
 def test_a_patch_that_replaces_nothing_is_refused(
-    line: Any, message: str, corpus: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    line: Any, message: str, corpus: Any, tmp_path: Path, cli: Cli
 ) -> None:
     file = write_jsonl(tmp_path / "patched.jsonl", [line])
 
-    assert main(["quarantine", "replay", "prose", "--patched", str(file)]) == 2
-
-    assert message in capsys.readouterr().err
+    assert message in cli.err(2, "quarantine", "replay", "prose", "--patched", str(file))
     assert not (corpus.store.root / "_patches").exists()
 
 
 def test_replay_after_another_option_or_a_corrected_file_tells_what_came_back(
-    corpus: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    corpus: Any, tmp_path: Path, cli: Cli
 ) -> None:
     before = table(corpus)
     bad = tmp_path / "input/prose/bad.jsonl"
     bad.write_text(bad.read_text().replace(CUT, CUT + '"}'))
 
-    assert main(["quarantine", "replay", "prose"]) == 0
+    shown = cli.out("quarantine", "replay", "prose")
 
-    shown = capsys.readouterr().out
     assert "still there: input/prose/bad.jsonl" in shown
     assert "cut" in table(corpus)["text"].to_list()
     assert table(corpus).height == before.height + 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 import yaml
 from builders import open_corpus, sentence, write_jsonl
 from every_stage import run_stage
+from verbs import Cli
 
 from assets.filtered.asset import STAGE as FILTERED
 from assets.raw.asset import STAGE as RAW
@@ -22,7 +22,7 @@ Told = Callable[..., Any]
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Told:
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Told:
     """Build sources `web` and `old`, and return what `gc` says of the sources that are given."""
     for name in ("web", "old"):
         write_jsonl(tmp_path / f"in/{name}/a.jsonl", [{"text": sentence(i)} for i in range(3)])
@@ -33,9 +33,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Told:
 
     def gc(sources: tuple[str, ...], *words: str) -> Any:
         configured(tmp_path, *sources)
-        capsys.readouterr()
-        assert main(["states", "gc", *words, "--json"]) == 0
-        return json.loads(capsys.readouterr().out)
+        return cli.json("states", "gc", *words)
 
     return gc
 
@@ -79,17 +77,14 @@ def test_a_slip_in_the_name_of_a_source_removes_nothing(told: Told, tmp_path: Pa
     assert main(["states", "gc", "--removed-source", "web"]) == 2
 
 
-def test_a_takedown_reaches_a_removed_source(
-    told: Told, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_takedown_reaches_a_removed_source(told: Told, tmp_path: Path, cli: Cli) -> None:
     extra = {"text": sentence(9), "url": "https://a.example/1"}
     write_jsonl(tmp_path / "in/old/b.jsonl", [extra])
     run_stage(configured(tmp_path, "web", "old"), RAW)
     configured(tmp_path, "web")
-    assert main(["takedown", "--url", extra["url"], "--reason", "asked"]) == 0
-    assert "1 documents" in capsys.readouterr().out
-    assert main(["takedown", "prove", "--purge"]) == 1
-    assert "`corpus states gc --delete` removes it" in capsys.readouterr().out
+    assert "1 documents" in cli.out("takedown", "--url", extra["url"], "--reason", "asked")
+    said = cli.out("takedown", "prove", "--purge", code=1)
+    assert "`corpus states gc --delete` removes it" in said
     told(("web",), "--delete")
     assert main(["takedown", "prove"]) == 0
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from builders import Build, open_corpus, write_corpus, write_jsonl
-
-from pipeline_defs.commands.main import main
+from verbs import Cli
 
 
 @pytest.fixture
@@ -17,16 +16,12 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_before_any_build_it_says_what_to_run(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["summary"]) == 1
-    output = capsys.readouterr()
+def test_before_any_build_it_says_what_to_run(config: Path, cli: Cli) -> None:
+    output = cli.printed(("summary",), 1)
     assert output.out == ""
     assert output.err == f"Nothing is built yet in {config.parent / 'store'}. Run: corpus build\n"
 
-    assert main(["summary", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out) == {
+    assert json.loads(cli.out("summary", "--json", code=1)) == {
         "store": str(config.parent / "store"),
         "sources": {"prose": {}, "notes": {}},
         "global": {},
@@ -34,15 +29,12 @@ def test_before_any_build_it_says_what_to_run(
     }
 
 
-def test_tables_fit_100_columns(
-    config: Path, build: Build, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tables_fit_100_columns(config: Path, build: Build, cli: Cli) -> None:
     write_corpus(config.parent, filters={"rules": {"length": {"min_chars": 200}}})
     build(open_corpus(config), "raw", "filtered")
 
-    assert main(["summary"]) == 0
+    lines = cli.out("summary").splitlines()
 
-    lines = capsys.readouterr().out.splitlines()
     tables = [line for line in lines if not line.startswith(("The corpus", "See it"))]
     assert max(map(len, tables)) <= 100
     assert any(line.split()[:2] == ["raw", "40"] for line in lines)
@@ -51,7 +43,7 @@ def test_tables_fit_100_columns(
 
 
 def test_documents_in_other_languages_are_counted_by_source(
-    config: Path, build: Build, capsys: pytest.CaptureFixture[str]
+    config: Path, build: Build, cli: Cli
 ) -> None:
     content = yaml.safe_load(config.read_text())
     content["filters"] = {"rules": {"length": None}}
@@ -61,8 +53,6 @@ def test_documents_in_other_languages_are_counted_by_source(
     write_jsonl(config.parent / "input/notes/german.jsonl", [{"text": german * 3}])
     build(open_corpus(config), "raw", "classifier", "filtered")
 
-    assert main(["summary", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["other_languages"] == {"notes": {"de": 1}}
-    assert main(["summary"]) == 0
+    assert cli.json("summary")["other_languages"] == {"notes": {"de": 1}}
     line = "notes: 1 documents in other languages than its `language` (de 1)"
-    assert line in capsys.readouterr().out.splitlines()
+    assert line in cli.out("summary").splitlines()

@@ -1,6 +1,5 @@
 """`corpus trace` names the document of any token, and the fate of any document."""
 
-import json
 import os
 import re
 import shutil
@@ -21,6 +20,7 @@ from builders import (
     write_jsonl,
 )
 from sharded_corpus import remove_rows
+from verbs import Cli
 
 from assets.deduped.asset import STAGE as DEDUPED
 from assets.raw.asset import STAGE as RAW
@@ -32,7 +32,6 @@ from assets.text.marks import id_marks
 from corpus_loader import CorpusLoader
 from corpus_loader.order import order_seed
 from corpus_loader.reader import LoaderOptions
-from pipeline_defs.commands.main import main
 from pipeline_defs.commands.terminal import masked_values
 from resources.materialize.materialization import manifest_of
 from resources.passes import run_passes
@@ -76,23 +75,6 @@ def corpus(
     return open_corpus(folder / "pipeline.yaml")
 
 
-def trace(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    code = main(["trace", *arguments, "--json"])
-    output = capsys.readouterr()
-    assert code == 0, output.err
-    return json.loads(output.out)
-
-
-def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["trace", *arguments]) == 0
-    return capsys.readouterr().out
-
-
-def refused(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> str:
-    assert main(["trace", *arguments]) == code
-    return capsys.readouterr().err
-
-
 def table(corpus: Any, stage: str, kind: str) -> pl.DataFrame:
     """Read a stage's newest tables of all sources."""
     frames = []
@@ -109,9 +91,7 @@ def documents_of(corpus: Any) -> pl.DataFrame:
     return pl.concat([*deduped(corpus, "prose"), *deduped(corpus, "notes")])
 
 
-def test_every_sample_is_what_the_loader_gives_and_tokenized_has(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_sample_is_what_the_loader_gives_and_tokenized_has(corpus: Any, cli: Cli) -> None:
     loader = CorpusLoader(
         corpus.store.root, "main", batch_size=1, options=LoaderOptions(with_documents=True)
     )
@@ -120,7 +100,10 @@ def test_every_sample_is_what_the_loader_gives_and_tokenized_has(
     documents = {row["doc_id"]: row for row in documents_of(corpus).to_dicts()}
 
     for number in range(0, len(batches), 3):
-        batch, found = batches[number], trace(capsys, "--phase", "main", "--sample", str(number))
+        batch, found = (
+            batches[number],
+            cli.json("trace", "--phase", "main", "--sample", str(number)),
+        )
         assert batch.documents is not None
         ids = [bytes(each).hex() for each in batch.documents.doc_ids if each.any()]
         assert [document["doc_id"] for document in found["documents"]] == ids
@@ -137,21 +120,21 @@ def test_every_sample_is_what_the_loader_gives_and_tokenized_has(
     assert any(len(batch.documents.doc_ids) > 2 for batch in batches if batch.documents)
 
 
-def test_a_later_epoch_and_another_seed(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_later_epoch_and_another_seed(corpus: Any, cli: Cli) -> None:
     loader = CorpusLoader(corpus.store.root, "main", batch_size=1, seed=5)
     samples = len(loader)
-    found = trace(capsys, "--phase", "main", "--sample", str(samples + 1), "--seed", "5")
-    other = trace(capsys, "--phase", "main", "--sample", str(samples + 1))
+    found = cli.json("trace", "--phase", "main", "--sample", str(samples + 1), "--seed", "5")
+    other = cli.json("trace", "--phase", "main", "--sample", str(samples + 1))
     assert found["epoch"] == other["epoch"] == 1 and found["seed"] == order_seed(5, "main")
     loader.set_epoch(1)
     batch = [*loader][1]
     assert found["source"] == loader.sources[batch.sources[0]]
-    at = trace(capsys, "--shard", found["shard"], "--row", str(found["row"]))
+    at = cli.json("trace", "--shard", found["shard"], "--row", str(found["row"]))
     assert at["documents"] == found["documents"]
 
 
-def test_a_token_is_pointed_at(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    found = trace(capsys, "--phase", "main", "--sample", "0", "--token", "60")
+def test_a_token_is_pointed_at(corpus: Any, cli: Cli) -> None:
+    found = cli.json("trace", "--phase", "main", "--sample", "0", "--token", "60")
     token, piece = found["token"], found["documents"][found["token"]["document"]]
     assert piece["position"] <= 60 < piece["position"] + piece["tokens"]
     assert token["index"] == piece["start"] + 60 - piece["position"]
@@ -159,63 +142,53 @@ def test_a_token_is_pointed_at(corpus: Any, capsys: pytest.CaptureFixture[str]) 
     assert encoded["tokens"].list.get(token["index"]).item() == token["id"]
 
     offset = found["row"] * SEQUENCE + 60
-    at = trace(capsys, "--shard", f"{found['shard']}.bin", "--offset", str(offset))
+    at = cli.json("trace", "--shard", f"{found['shard']}.bin", "--offset", str(offset))
     assert at == {key: found[key] for key in at}
 
-    text = shown(capsys, "--phase", "main", "--sample", "0", "--token", "60")
+    text = cli.out("trace", "--phase", "main", "--sample", "0", "--token", "60")
     assert f"{piece['doc_id']} <- the token" in text
 
 
-def test_padding_is_no_document(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_padding_is_no_document(corpus: Any, cli: Cli) -> None:
     manifest = corpus.store.newest("sharded", "notes")
     shards = [part for part in manifest.parts if part.file("megatron.bin")]
     last = len(shards) - 1
-    rows = range(shards[last].stats.rows_kept)
-    found = [
-        trace(capsys, "--source", "notes", "--shard", str(last), "--row", str(r), "--token", "127")
-        for r in rows
-    ]
+    shard = ("trace", "--source", "notes", "--shard", str(last), "--token", "127", "--row")
+    found = [cli.json(*shard, str(row)) for row in range(shards[last].stats.rows_kept)]
     padded = [each for each in found if each["num_tokens"] < SEQUENCE]
     assert padded and all(each["token"]["document"] is None for each in padded)
-    row = str(padded[0]["row"])
-    text = shown(capsys, "--source", "notes", "--shard", str(last), "--row", row, "--token", "127")
+    text = cli.out(*shard, str(padded[0]["row"]))
     assert "): padding" in text
 
 
-def test_a_copied_folder_is_traced_where_it_is(
-    corpus: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    found = trace(capsys, "--phase", "main", "--sample", "1")
+def test_a_copied_folder_is_traced_where_it_is(corpus: Any, cli: Cli, tmp_path: Path) -> None:
+    found = cli.json("trace", "--phase", "main", "--sample", "1")
     copied = tmp_path / "trainer/data"
     shutil.copytree(Path(found["shard"]).parent, copied)
     path = copied / f"{Path(found['shard']).name}.idx"
-    at = trace(capsys, "--shard", str(path), "--row", str(found["row"]))
+    at = cli.json("trace", "--shard", str(path), "--row", str(found["row"]))
     assert at["documents"] == found["documents"]
 
 
-def test_no_text_acts_on_the_terminal_and_secrets_are_masked(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_text_acts_on_the_terminal_and_secrets_are_masked(corpus: Any, cli: Cli) -> None:
     documents = documents_of(corpus)
     nasty = documents.filter(pl.col("text").str.contains("red")).row(0, named=True)
-    pieces = trace(capsys, nasty["doc_id"])["sharded"]
+    pieces = cli.json("trace", nasty["doc_id"])["sharded"]
     (place,) = [piece for piece in pieces if piece["start"] == 0]
     arguments = ["--source", "notes", "--shard", str(place["shard"]), "--row", str(place["row"])]
-    for text in (shown(capsys, *arguments), shown(capsys, nasty["doc_id"])):
+    for text in (cli.out("trace", *arguments), cli.out("trace", nasty["doc_id"])):
         assert not any(sign in text for sign in "\x1b\x07\u202e")
         assert "http://***@a/␛[2Jb?sig=***" in text and "[red]CC0" in text
-    assert trace(capsys, nasty["doc_id"])["raw"]["url"] == "http://***@a/\x1b[2Jb?sig=***"
-    assert "[bold]of[/nothing]" in shown(capsys, *arguments)
+    assert cli.json("trace", nasty["doc_id"])["raw"]["url"] == "http://***@a/\x1b[2Jb?sig=***"
+    assert "[bold]of[/nothing]" in cli.out("trace", *arguments)
 
 
-def test_a_document_is_followed_through_the_stages(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_document_is_followed_through_the_stages(corpus: Any, cli: Cli) -> None:
     documents = documents_of(corpus)
     tokens = dict(table(corpus, "tokenized", "tokens").select("doc_id", "tokens").iter_rows())
     longest = max(tokens, key=lambda doc_id: len(tokens[doc_id]))
 
-    found = trace(capsys, longest[:12].upper())
+    found = cli.json("trace", longest[:12].upper())
 
     origin = documents.filter(doc_id=longest)["origin"].item()
     assert found["doc_id"] == longest and found["raw"]["origin"] == origin
@@ -227,39 +200,39 @@ def test_a_document_is_followed_through_the_stages(
     assert [start for start, _ in pieces] == [n * SEQUENCE for n in range(len(pieces))]
     assert sum(length for _, length in pieces) == len(tokens[longest])
     for piece in found["sharded"]:
-        row = trace(
-            capsys, "--source", found["source"], "--shard", str(piece["shard"]), "--row",
+        row = cli.json(
+            "trace", "--source", found["source"], "--shard", str(piece["shard"]), "--row",
             str(piece["row"]),
         )  # fmt: skip
         assert longest in [document["doc_id"] for document in row["documents"]]
-    assert "tokenized: " in shown(capsys, longest)
+    assert "tokenized: " in cli.out("trace", longest)
 
 
-def test_why_a_document_is_not_there(corpus: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_why_a_document_is_not_there(corpus: Any, cli: Cli) -> None:
     raw = table(corpus, "raw", "documents")
     short = raw.filter(text="short")["doc_id"].item()
-    found = trace(capsys, short)
+    found = cli.json("trace", short)
     assert found["filtered"] == {"kept": False, "reasons": ["length.too_short"]}
     assert found["deduped"] == {"kept": False, "changes": []}
     assert found["tokenized"] is None and found["sharded"] == []
-    assert "filtered: rejected: length.too_short" in shown(capsys, short)
+    assert "filtered: rejected: length.too_short" in cli.out("trace", short)
 
     page = raw.filter(pl.col("text").str.contains(LINE))["doc_id"].to_list()[-1]
-    (change,) = trace(capsys, page)["deduped"]["changes"]
+    (change,) = cli.json("trace", page)["deduped"]["changes"]
     assert (change["step"], change["cut_chars"]) == ("lines", len(LINE) + 1)
-    assert f"deduped: kept, lines cut {len(LINE) + 1} characters" in shown(capsys, page)
+    assert f"deduped: kept, lines cut {len(LINE) + 1} characters" in cli.out("trace", page)
 
     both = raw.filter(text=SHARED_TEXT)["doc_id"].to_list()
-    fates = {doc_id: trace(capsys, doc_id) for doc_id in both}
+    fates = {doc_id: cli.json("trace", doc_id) for doc_id in both}
     (copy,) = [doc_id for doc_id in both if not fates[doc_id]["deduped"]["kept"]]
     (survivor,) = [doc_id for doc_id in both if doc_id != copy]
     assert fates[copy]["duplicates"]["kept_doc_id"] == survivor and not fates[copy]["sharded"]
-    assert f"similarity 1.000) of {survivor}" in shown(capsys, copy)
-    assert "duplicates: stays for cluster" in shown(capsys, survivor)
+    assert f"similarity 1.000) of {survivor}" in cli.out("trace", copy)
+    assert "duplicates: stays for cluster" in cli.out("trace", survivor)
 
 
 def test_every_removed_document_has_its_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     question = sentence(3, 23)
     quiz = {"name": "quiz", "where": "quiz.jsonl", "fields": ["question"]}
@@ -275,7 +248,7 @@ def test_every_removed_document_has_its_reason(
     kept = set(documents_of(corpus)["doc_id"])
     raw = {row["text"]: row["doc_id"] for row in table(corpus, "raw", "documents").to_dicts()}
 
-    said = {doc_id: shown(capsys, doc_id) for doc_id in raw.values() if doc_id not in kept}
+    said = {doc_id: cli.out("trace", doc_id) for doc_id in raw.values() if doc_id not in kept}
 
     found = said[raw[asked["text"]]]
     assert re.search(r"removed, contaminated by item .+ of evaluation set quiz \(100% of it", found)
@@ -288,29 +261,29 @@ def test_every_removed_document_has_its_reason(
 
 
 def test_a_document_that_is_gone_from_the_input_or_taken_down_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     corpus = open_corpus(write_corpus(tmp_path, **CONFIG))
     write_jsonl(tmp_path / "input/notes/more.jsonl", [{"text": "to be removed"}])
     monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "pipeline.yaml"))
     every_stage.build(corpus, [RAW])
     doc_id = table(corpus, "raw", "documents").filter(text="to be removed")["doc_id"].item()
-    assert "raw[notes] has it, and `filtered` has not read that yet" in refused(capsys, 2, doc_id)
+    assert "raw[notes] has it, and `filtered` has not read that yet" in cli.err(2, "trace", doc_id)
 
     (tmp_path / "input/notes/more.jsonl").unlink()
     every_stage.build(corpus, [RAW])
-    assert "An older state of raw[notes] has it" in refused(capsys, 2, doc_id)
+    assert "An older state of raw[notes] has it" in cli.err(2, "trace", doc_id)
 
     takedown = Takedown("doc", "asked by its author", ids=b"".join(id_marks([doc_id])))
     add_takedown(corpus.store.root, takedown)
-    assert "Takedown 1 removed it (asked by its author)" in refused(capsys, 2, doc_id)
+    assert "Takedown 1 removed it (asked by its author)" in cli.err(2, "trace", doc_id)
 
 
 def test_the_language_of_a_document_in_another_one_is_named(
     tmp_path: Path,
     build: Build,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     config = write_corpus(tmp_path, filters={"rules": {"length": None}})
     content = yaml.safe_load(config.read_text())
@@ -323,10 +296,10 @@ def test_the_language_of_a_document_in_another_one_is_named(
     monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
     doc_id = table(built, "raw", "documents").filter(text=german * 3)["doc_id"].item()
 
-    found = trace(capsys, doc_id)["filtered"]
+    found = cli.json("trace", doc_id)["filtered"]
 
     assert found == {"kept": True, "reasons": [], "other_language": "de"}
-    assert "filtered: kept; in de, none of its source's languages" in shown(capsys, doc_id)
+    assert "filtered: kept; in de, none of its source's languages" in cli.out("trace", doc_id)
 
 
 @pytest.mark.parametrize(
@@ -349,23 +322,21 @@ def test_the_language_of_a_document_in_another_one_is_named(
 )
 def test_what_is_not_there_is_said(
     corpus: Any,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
     arguments: list[str],
     code: int,
     message: str,
 ) -> None:
-    assert message in refused(capsys, code, *arguments)
+    assert message in cli.err(code, "trace", *arguments)
 
 
-def test_a_shard_that_is_none_is_refused(
-    corpus: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_shard_that_is_none_is_refused(corpus: Any, cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "x.idx").write_bytes(b"MMIDIDX")
-    assert "is no index of a flat token file" in refused(
-        capsys, 1, "--shard", str(tmp_path / "x.idx"), "--row", "0"
+    assert "is no index of a flat token file" in cli.err(
+        1, "trace", "--shard", str(tmp_path / "x.idx"), "--row", "0"
     )
-    offset = refused(
-        capsys, 1, "--shard", trace(capsys, "--phase", "late", "--sample", "0")["shard"],
+    offset = cli.err(
+        1, "trace", "--shard", cli.json("trace", "--phase", "late", "--sample", "0")["shard"],
         "--offset", "99999999",
     )  # fmt: skip
     assert "there is no 99,999,999" in offset
@@ -374,41 +345,41 @@ def test_a_shard_that_is_none_is_refused(
 @pytest.mark.parametrize("suffix", ["idx", "bin", "spans"])
 @pytest.mark.parametrize("share", [0, 0.002, 0.02, 0.5])
 def test_a_shard_that_was_cut_is_refused(
-    corpus: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, suffix: str, share: float
+    corpus: Any, cli: Cli, tmp_path: Path, suffix: str, share: float
 ) -> None:
-    found = trace(capsys, "--phase", "main", "--sample", "1")
+    found = cli.json("trace", "--phase", "main", "--sample", "1")
     shutil.copytree(Path(found["shard"]).parent, tmp_path / "data")
     stem = tmp_path / "data" / Path(found["shard"]).name
     last = stem.with_suffix(".bin").stat().st_size // (2 * SEQUENCE) - 1
     path = stem.with_suffix(f".{suffix}")
     os.truncate(path, int(path.stat().st_size * share))
-    assert path.name in refused(capsys, 1, "--shard", str(stem), "--row", str(last))
+    assert path.name in cli.err(1, "trace", "--shard", str(stem), "--row", str(last))
 
 
 @pytest.mark.parametrize("number", ["9" * 19, "9" * 9000, "-1", "1.5", "x"])
-def test_numbers_that_are_none_are_refused(capsys: pytest.CaptureFixture[str], number: str) -> None:
-    assert main(["trace", "--phase", "main", f"--sample={number}"]) == 2
-    assert "is no whole number from 0 to 10^18" in capsys.readouterr().err
+def test_numbers_that_are_none_are_refused(cli: Cli, number: str) -> None:
+    said = cli.err(2, "trace", "--phase", "main", f"--sample={number}")
+    assert "is no whole number from 0 to 10^18" in said
 
 
 def test_an_older_mixture_is_traced_though_its_shards_were_replaced(
-    corpus: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, build: Build,
+    corpus: Any, cli: Cli, tmp_path: Path, build: Build,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     shutil.copytree(corpus.config.parent, tmp_path / "copy")
     config = tmp_path / "copy/pipeline.yaml"
     monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
-    before = trace(capsys, "--phase", "main", "--sample", "7")
+    before = cli.json("trace", "--phase", "main", "--sample", "7")
     for seed in (1, 2, 3, 4):
         rebuild_shards(config, seed)
-    assert trace(capsys, "--phase", "main", "--sample", "7") == before
+    assert cli.json("trace", "--phase", "main", "--sample", "7") == before
     build(open_corpus(config), "mixed")
 
-    now = trace(capsys, "--phase", "main", "--sample", "7")
-    older = trace(capsys, "--phase", "main", "--sample", "7", "--data", before["data"])
+    now = cli.json("trace", "--phase", "main", "--sample", "7")
+    older = cli.json("trace", "--phase", "main", "--sample", "7", "--data", before["data"])
 
     assert now["data"] != before["data"] and older == before
-    assert f"data: {now['data']}" in shown(capsys, "--phase", "main", "--sample", "7")
+    assert f"data: {now['data']}" in cli.out("trace", "--phase", "main", "--sample", "7")
     options = LoaderOptions(data=before["data"], verify="first")
     assert len([*CorpusLoader(tmp_path / "copy/store", "main", options=options)])
 
@@ -427,16 +398,16 @@ def rebuild_shards(config: Path, seed: int) -> None:
 
 
 def test_a_phase_that_is_not_mixed_yet_is_said(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
-    message = refused(capsys, 1, "--phase", "main", "--sample", "0")
+    message = cli.err(1, "trace", "--phase", "main", "--sample", "0")
     assert "mixed[main] is not materialized" in message
-    assert "there is no document" in refused(capsys, 2, "abcdef")
+    assert "there is no document" in cli.err(2, "trace", "abcdef")
 
 
 def test_removed_rows_are_neither_given_nor_taken_for_present(
-    corpus: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path, build: Build,
+    corpus: Any, cli: Cli, tmp_path: Path, build: Build,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     shutil.copytree(corpus.config.parent, tmp_path / "copy")
@@ -446,21 +417,23 @@ def test_removed_rows_are_neither_given_nor_taken_for_present(
     part = next(part for part in manifest.parts if part.file("megatron.bin"))
     stem = corpus.store.path_of(manifest, part.file("megatron.bin")).with_suffix("")
     ids = [bytes(each).hex() for each in open_shard(stem).read_row(0)[1].doc_ids]
-    before = {each: trace(capsys, each) for each in ids}
+    before = {each: cli.json("trace", each) for each in ids}
     remove_rows(corpus.store, "notes", {part.name: [0]})
     build(corpus, "mixed")
 
     for each, seen in before.items():
-        now, gone = trace(capsys, each), [row for row in seen["sharded"] if at(row, 0, 0)]
+        now, gone = cli.json("trace", each), [row for row in seen["sharded"] if at(row, 0, 0)]
         assert gone and now["sharded"] == [row for row in seen["sharded"] if row not in gone]
         assert (seen["removed_rows"], now["removed_rows"]) == (0, 1)
-        assert "removed rows with tokens of it, no longer drawn: 1" in shown(capsys, each)
+        assert "removed rows with tokens of it, no longer drawn: 1" in cli.out("trace", each)
     place = ("--shard", f"{stem}.bin", "--offset")
-    assert trace(capsys, *place, "5")["is_removed"] is True
-    assert "row 0: removed, no longer drawn" in shown(capsys, *place, "5")
-    assert "is_removed" not in trace(capsys, *place, str(SEQUENCE))
-    assert trace(capsys, "--source", "notes", "--shard", "0", "--row", "0")["is_removed"] is True
-    check_samples(corpus, capsys, (str(stem), 0))
+    assert cli.json("trace", *place, "5")["is_removed"] is True
+    assert "row 0: removed, no longer drawn" in cli.out("trace", *place, "5")
+    assert "is_removed" not in cli.json("trace", *place, str(SEQUENCE))
+    assert (
+        cli.json("trace", "--source", "notes", "--shard", "0", "--row", "0")["is_removed"] is True
+    )
+    check_samples(corpus, cli, (str(stem), 0))
 
 
 def at(row: dict[str, Any], shard: int, number: int) -> bool:
@@ -468,13 +441,13 @@ def at(row: dict[str, Any], shard: int, number: int) -> bool:
     return (row["shard"], row["row"]) == (shard, number)
 
 
-def check_samples(corpus: Any, capsys: pytest.CaptureFixture[str], gone: tuple[str, int]) -> None:
+def check_samples(corpus: Any, cli: Cli, gone: tuple[str, int]) -> None:
     """Compare every sample of an epoch with its trace, of which none is in the row `gone`."""
     loader = CorpusLoader(
         corpus.store.root, "main", batch_size=1, options=LoaderOptions(with_documents=True)
     )
     for number, batch in enumerate(loader):
-        found = trace(capsys, "--phase", "main", "--sample", str(number))
+        found = cli.json("trace", "--phase", "main", "--sample", str(number))
         assert batch.documents is not None
         ids = [bytes(each).hex() for each in batch.documents.doc_ids if each.any()]
         assert [document["doc_id"] for document in found["documents"]] == ids

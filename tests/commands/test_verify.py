@@ -13,6 +13,7 @@ import pytest
 import yaml
 from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 from command_line import start, until
+from verbs import Cli
 
 from assets.raw.places.patch_files import Patch, add_patches
 from assets.stages import STAGES
@@ -152,17 +153,15 @@ def test_the_command_repairs_and_its_runs_are_in_dagsters_records(
     corpus: Any,
     dagster_home: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
     monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
     monkeypatch.setenv("DAGSTER_HOME", str(dagster_home / "not_made_yet"))
     flip_bit(victim := one(corpus, "sharded/prose/parquet-*/shard-00000.parquet"))
 
-    assert main(["verify"]) == 1
-    found = capsys.readouterr().out
+    found = cli.out("verify", code=1)
     assert f"{victim}: sha256 " in found and "1 differ" in found and "MB/s" in found
-    assert main(["verify", "--repair"]) == 0
-    said = capsys.readouterr().out
+    said = cli.out("verify", "--repair")
     assert "rebuilt sharded[prose]: g0001-shard-00000 (1 computed, 5 as they were)" in said
     assert said.endswith("all as published\n")
     assert main(["verify", "--fast"]) == 0
@@ -202,7 +201,7 @@ def test_the_notes_of_many_repairs_keep_no_file_open(corpus: Any) -> None:
 
 
 def test_a_copied_folder_is_compared_with_its_own_manifest(
-    corpus: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    corpus: Any, tmp_path: Path, cli: Cli
 ) -> None:
     copied = tmp_path / "elsewhere"
     shutil.copytree(one(corpus, "sharded/prose/megatron-*"), copied)
@@ -210,8 +209,7 @@ def test_a_copied_folder_is_compared_with_its_own_manifest(
     flip_bit(copied / "shard-00000.spans")
     (copied / "shard-00001.bin").unlink()
 
-    assert main(["verify", "--folder", str(copied)]) == 1
-    said = capsys.readouterr().out
+    said = cli.out("verify", "--folder", str(copied), code=1)
     assert "shard-00000.spans: sha256 " in said and "shard-00001.bin: missing" in said
     assert main(["verify", "--folder", str(tmp_path)]) == 2
 
@@ -235,9 +233,7 @@ def test_shards_that_only_the_newest_mixture_names_must_be_there(corpus: Any, bu
     assert all("run the job mix_corpus" in line for line in repaired(changed))
 
 
-def test_a_file_too_many_beside_the_shards_is_named(
-    corpus: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_too_many_beside_the_shards_is_named(corpus: Any, cli: Cli) -> None:
     folder = one(corpus, "sharded/prose/megatron-*")
     (folder / "shard-00077.bin").write_bytes(b"stray")
     (folder / "cache").mkdir()  # of a trainer
@@ -248,8 +244,8 @@ def test_a_file_too_many_beside_the_shards_is_named(
     assert fault.path.name == "shard-00077.bin"
     assert str(fault).endswith("shard-00077.bin: not in the manifest: remove it")
     assert refused(corpus) == "not rebuilt sharded[prose]: shard-00077.bin: remove it"
-    assert main(["verify", "--folder", str(folder)]) == 1
-    assert "shard-00077.bin: not in the manifest: remove it" in capsys.readouterr().out
+    said = cli.out("verify", "--folder", str(folder), code=1)
+    assert "shard-00077.bin: not in the manifest: remove it" in said
 
 
 def test_what_can_be_made_again_is_where_a_stray_file_lies_beside_it(corpus: Any) -> None:
@@ -262,7 +258,7 @@ def test_what_can_be_made_again_is_where_a_stray_file_lies_beside_it(corpus: Any
 
 
 def test_damaged_patches_takedowns_tags_and_holds_are_named(
-    corpus: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    corpus: Any, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
     root = corpus.store.root
@@ -276,11 +272,8 @@ def test_damaged_patches_takedowns_tags_and_holds_are_named(
     (root / "_takedowns/00000002.json").unlink()
     cut_end(root / "_takedowns/00000003.json")
     cut_end(root / "_tags/v1.json")
-    capsys.readouterr()
 
-    assert main(["verify", "--fast", "--repair"]) == 1
-
-    said = capsys.readouterr().out
+    said = cli.out("verify", "--fast", "--repair", code=1)
     assert "_patches/prose/00000001.json: no file of patches: " in said
     assert "_takedowns/00000002.json: not a takedown: " in said
     assert "_takedowns/00000003.json: not a takedown: " in said

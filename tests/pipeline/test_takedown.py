@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from planted_documents import (
     write_planted,
 )
 from tokenizers import Tokenizer
+from verbs import Cli
 
 from assets.raw.asset import STAGE as RAW
 from assets.sharded.asset import plan_sharded
@@ -108,7 +108,7 @@ EVERYWHERE = {"raw", "filtered", "deduped", "tokenized", "bucketed", "sharded", 
 
 
 def test_a_hundred_documents_and_their_copies_are_found_and_gone(
-    corpus: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path
+    corpus: Any, cli: Cli, tmp_path: Path
 ) -> None:
     assert files_with(corpus, 42) >= EVERYWHERE
     before = newest_fingerprints(corpus, "filtered", "prose")
@@ -116,9 +116,10 @@ def test_a_hundred_documents_and_their_copies_are_found_and_gone(
     (tmp_path / "text.txt").write_text(planted_text(3).replace(" ", "\n"))
     requests = [["--url", url_of(number)] for number in range(3)]
     requests += [["--match", str(tmp_path / "text.txt")], ["--doc", doc_id_of(corpus, url_of(4))]]
-    for each in [*requests, ["--domain", "example.org"]]:
-        assert main(["takedown", *each, "--reason", "asked for", "--near"]) == 0
-    said = capfd.readouterr().out
+    requests.append(["--domain", "example.org"])
+    said = "".join(
+        cli.out("takedown", *each, "--reason", "asked for", "--near") for each in requests
+    )
     assert said.count(": 3 documents in") == 5, "an original, its copy, and its near copy"
     assert f": {3 * (NUM_PLANTED - 5)} documents in" in said
     assert all(f"/{name}: row" in said for name in ("a.jsonl", "g.parquet", "h.warc", "i.txt"))
@@ -129,23 +130,19 @@ def test_a_hundred_documents_and_their_copies_are_found_and_gone(
     assert corpus.store.newest("raw", "planted").stats.rejected == {"taken_down": 300}
     assert corpus.store.newest("raw", "planted").stats.rows_kept == 9
     assert newest_fingerprints(corpus, "filtered", "prose") == before
-    capfd.readouterr()
-    assert main(["takedown", "prove"]) == 1, "older manifests have them"
-    assert "--purge --tag v1 removes it" in capfd.readouterr().out
-    assert main(["takedown", "prove", "--purge"]) == 1
-    assert "manifest 1 stays: the tag v1 names it" in capfd.readouterr().out
-    assert main(["takedown", "prove", "--purge", "--tag", "v1"]) == 0, capfd.readouterr().out
-    assert "The tag v1 is deleted: it named" in capfd.readouterr().out
+    said = cli.out("takedown", "prove", code=1)
+    assert "--purge --tag v1 removes it" in said, "older manifests have them"
+    said = cli.out("takedown", "prove", "--purge", code=1)
+    assert "manifest 1 stays: the tag v1 names it" in said
+    said = cli.out("takedown", "prove", "--purge", "--tag", "v1")
+    assert "The tag v1 is deleted: it named" in said
     assert main(["takedown", "prove"]) == 0
     assert not any(files_with(corpus, number) for number in (0, 3, 4, 42, 99))
     assert main(["verify", "--fast"]) == 0
 
 
-def test_a_near_copy_left_on_purpose_is_found_by_the_proof(
-    corpus: Any, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["takedown", "--url", url_of(1), "--reason", "asked for"]) == 0
-    said = capfd.readouterr().out
+def test_a_near_copy_left_on_purpose_is_found_by_the_proof(corpus: Any, cli: Cli) -> None:
+    said = cli.out("takedown", "--url", url_of(1), "--reason", "asked for")
     doc_id = doc_id_of(corpus, url_of(1))
     assert ": 2 documents in" in said
     assert "Near copies that stay: 1" in said
@@ -153,14 +150,12 @@ def test_a_near_copy_left_on_purpose_is_found_by_the_proof(
 
     build(corpus)
 
-    assert main(["states", "history", "planted", "--json"]) == 0
-    of_states = [state["takedowns"] for state in json.loads(capfd.readouterr().out)["entries"]]
+    history = cli.json("states", "history", "planted")
+    of_states = [state["takedowns"] for state in history["entries"]]
     assert of_states == [[1], []]
-    assert main(["takedown", "prove"]) == 1
-    said = capfd.readouterr().out
+    said = cli.out("takedown", "prove", code=1)
     assert f"Document {doc_id} ({url_of(1)}) of takedown 1 (asked for) remains in" in said
-    assert main(["takedown", "prove", "--purge"]) == 0
-    said = capfd.readouterr().out
+    said = cli.out("takedown", "prove", "--purge")
     assert "(https://copies.example.net/1/near) has 5 passages of takedown 1." in said
     [advice] = re.findall(r"`corpus (takedown --doc \w+ --reason) \.\.\.` removes it", said)
     assert files_with(corpus, 1) >= EVERYWHERE
@@ -177,11 +172,11 @@ def test_a_near_copy_left_on_purpose_is_found_by_the_proof(
 
 
 def test_a_request_that_means_nothing_changes_no_part_and_is_kept_for_later_documents(
-    corpus: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path
+    corpus: Any, cli: Cli, tmp_path: Path
 ) -> None:
     before = newest_fingerprints(corpus, "raw", "planted")
-    assert main(["takedown", "--url", "https://later.example/1/", "--reason", "asked for"]) == 0
-    assert "0 documents" in capfd.readouterr().out
+    said = cli.out("takedown", "--url", "https://later.example/1/", "--reason", "asked for")
+    assert "0 documents" in said
     later = [{"url": "http://www.later.example/1", "text": planted_text(500)}]
     write_jsonl(tmp_path / "input/planted/z.jsonl", later)
 
@@ -236,8 +231,7 @@ def test_a_text_that_returns_within_more_stays_out(by: str, corpus: Any, tmp_pat
     ],
 )
 def test_a_wrong_request_is_refused(
-    arguments: list[str], message: str, corpus: Any, capfd: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, corpus: Any, cli: Cli
 ) -> None:
-    assert main(["takedown", *arguments, "--reason", "why"]) == 2
-    assert message in capfd.readouterr().err
+    assert message in cli.err(2, "takedown", *arguments, "--reason", "why")
     assert not (corpus.store.root / "_takedowns").exists()

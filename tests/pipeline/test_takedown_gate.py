@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
 from every_stage import build as build_stages
+from verbs import Cli
 
 from assets.mixed.asset import plan_mixed
 from assets.mixed.budgets import MixError
@@ -66,13 +67,12 @@ def test_a_rollback_is_refused_and_the_newest_state_without_the_document_is_name
 
 
 def test_a_held_source_is_not_published_with_what_was_taken_down(
-    corpus: Any, dagster_build: Build, capfd: pytest.CaptureFixture[str]
+    corpus: Any, dagster_build: Build, cli: Cli
 ) -> None:
     hold = begin(corpus.store, "prose", "2", "bad file")
     go_back(corpus, hold)
-    assert main(TAKE_DOWN) == 0
     release = "corpus states rollback prose --release"
-    assert release in capfd.readouterr().out
+    assert release in cli.out(*TAKE_DOWN)
 
     with pytest.raises(StoreError, match=f"takedown 1 .*{release}"):
         check_hold(corpus.store, hold)
@@ -82,12 +82,9 @@ def test_a_held_source_is_not_published_with_what_was_taken_down(
         plan_mixed(corpus, "main")
 
 
-def test_a_state_with_what_was_taken_down_gets_no_tag(
-    corpus: Any, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_state_with_what_was_taken_down_gets_no_tag(corpus: Any, cli: Cli) -> None:
     assert main(TAKE_DOWN) == 0
-    assert main(["states", "tag", "v1"]) == 1
-    assert "raw[prose] has documents of takedown 1 (ticket 7)" in capfd.readouterr().err
+    assert "raw[prose] has documents of takedown 1 (ticket 7)" in cli.err(1, "states", "tag", "v1")
     build_all(corpus)
     assert main(["states", "tag", "v1"]) == 0
 
@@ -102,12 +99,11 @@ def test_a_patch_does_not_bring_it_back(corpus: Any) -> None:
 
 
 def test_a_loader_does_not_start_on_a_mixture_from_before_a_takedown(
-    corpus: Any, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    corpus: Any, caplog: pytest.LogCaptureFixture, cli: Cli
 ) -> None:
     assert main(["states", "tag", "v1"]) == 0
     url, root = corpus.store.root.as_uri(), corpus.store.root
-    assert main(TAKE_DOWN) == 0
-    assert "corpus takedown prove --purge --tag v1" in capfd.readouterr().out
+    assert "corpus takedown prove --purge --tag v1" in cli.out(*TAKE_DOWN)
 
     for place in (root, url):
         with pytest.raises(CorpusError, match=r"takedown 1 removed .* prose .* `corpus build`"):

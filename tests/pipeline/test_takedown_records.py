@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 from every_stage import build as build_stages
+from verbs import Cli
 
 from assets.raw.asset import STAGE as RAW
 from pipeline_defs.commands.main import main
@@ -52,12 +53,6 @@ def texts(corpus: Any, source: str) -> pl.DataFrame:
     return pl.concat(map(pl.read_parquet, paths))
 
 
-def listed(capfd: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    capfd.readouterr()
-    assert main(["takedown", "list", "--json"]) == 0
-    return list(json.loads(capfd.readouterr().out))
-
-
 def write_notices(corpus: Any, tmp_path: Path) -> str:
     doc_id = texts(corpus, "prose").filter(url="https://a.example/3")["doc_id"].item()
     lines = ["# of May", "https://a.example/0", "https://nowhere.example/", doc_id, ""]
@@ -68,25 +63,23 @@ def write_notices(corpus: Any, tmp_path: Path) -> str:
 
 
 def test_a_file_of_notices_is_one_scan_and_a_request_each(
-    corpus: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path
+    corpus: Any, cli: Cli, tmp_path: Path
 ) -> None:
     command = ["takedown", "--file", write_notices(corpus, tmp_path), "--reason", "batch"]
-    assert main([*command, "--dry-run"]) == 0
-    assert "5 notices (not recorded): 4 documents; 1 found nothing" in capfd.readouterr().out
-    assert listed(capfd) == []
+    said = cli.out(*command, "--dry-run")
+    assert "5 notices (not recorded): 4 documents; 1 found nothing" in said
+    assert cli.json("takedown", "list") == []
 
-    assert main(command) == 0
-    assert "5 notices (takedowns 1 to 5)" in capfd.readouterr().out
-    found = listed(capfd)
+    assert "5 notices (takedowns 1 to 5)" in cli.out(*command)
+    found = cli.json("takedown", "list")
     assert [(each["kind"], each["documents"]) for each in found] == [
         ("url", 2), ("url", 0), ("doc", 1), ("match", 1), ("domain", 2),
     ]  # fmt: skip
     assert (found[3]["date"], found[3]["reason"], found[0]["reason"]) == (
         "2026-05-01", "by mail", "batch",
     )  # fmt: skip
-    assert main(command) == 0
-    assert "5 more are recorded already" in capfd.readouterr().out
-    assert len(listed(capfd)) == 5
+    assert "5 more are recorded already" in cli.out(*command)
+    assert len(cli.json("takedown", "list")) == 5
 
     build_stages(corpus, [RAW])
     assert corpus.store.newest("raw", "prose").stats.rejected == {"taken_down": 3}
@@ -132,7 +125,7 @@ def test_a_withdrawn_request_gives_its_documents_back(corpus: Any, tmp_path: Pat
 
 
 def test_previews_and_tables_of_runs_lose_what_was_taken_down(
-    corpus: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Any, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     root = corpus.store.root
@@ -148,19 +141,15 @@ def test_previews_and_tables_of_runs_lose_what_was_taken_down(
     assert (own.exists(), other.exists(), old.exists()) == (False, True, False)
     build_stages(corpus, [RAW])
     write_preview(own, content.replace(doc_id, "no id"))
-    capfd.readouterr()
-    assert main(["takedown", "prove"]) == 1
-    assert "_previews/raw/prose.md: --purge removes the preview" in capfd.readouterr().out
+    said = cli.out("takedown", "prove", code=1)
+    assert "_previews/raw/prose.md: --purge removes the preview" in said
     assert main(["takedown", "prove", "--purge"]) == 0
     assert not own.exists()
 
 
-def test_a_preview_of_no_partition_is_garbage(
-    corpus: Any, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_preview_of_no_partition_is_garbage(corpus: Any, cli: Cli) -> None:
     write_preview(preview_path(corpus.store.root, "raw", "gone"), "| text |")
-    assert main(["states", "gc", "--json"]) == 0
-    found = json.loads(capfd.readouterr().out)["partitions"]
+    found = cli.json("states", "gc")["partitions"]
     assert [each["files"] for each in found] == [{"raw/gone.md": 8}]
     assert main(["states", "gc", "--delete"]) == 0
     left = {path.name for path in corpus.store.root.glob("_previews/raw/*")}
@@ -177,10 +166,9 @@ def test_a_preview_of_no_partition_is_garbage(
     ],
 )
 def test_a_wrong_line_is_named_and_nothing_is_recorded(
-    corpus: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path, line: str, message: str
+    corpus: Any, cli: Cli, tmp_path: Path, line: str, message: str
 ) -> None:
     (tmp_path / "notices.txt").write_text(f"https://a.example/0\n{line}\n")
     command = ["takedown", "--file", str(tmp_path / "notices.txt"), "--reason", "batch"]
-    assert main(command) == 2
-    assert message in capfd.readouterr().err
+    assert message in cli.err(2, *command)
     assert not (corpus.store.root / "_takedowns").exists()

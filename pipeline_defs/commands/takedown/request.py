@@ -145,11 +145,7 @@ def forget(corpus: Corpus, takedowns: Sequence[Takedown]) -> int:
     concerned = {source for each in takedowns for source in each.parts}
     if concerned:
         others = {*corpus.settings.source_names()} - concerned
-
-        def is_meant(_stage: str, partition: str) -> bool:
-            return partition not in others
-
-        remove_previews(corpus.store.root, is_meant)
+        remove_previews(corpus.store.root, lambda _stage, partition: partition not in others)
         remove_old_tables(corpus.store.root)
     return forget_patches(corpus, wanted_by(takedowns))
 
