@@ -1,7 +1,7 @@
 """`corpus states rollback SOURCE --to N`: go back to an earlier state, and hold a source there.
 
 The hold is written first, in one step, and names a manifest of every stage. From then on no run
-reads the source anew, and no clean-up removes what the hold names. Then every stage gets a new
+reads the source again, and no clean-up removes what the hold names. Then every stage gets a new
 manifest that says what the old one said. A command that was killed between is finished by the same
 command; until then, a run brings the stages up to `signatures` into the state of the hold, and
 computes what follows from them.

@@ -60,7 +60,7 @@ def prove(
         list[str], Parameter(help="With --purge: a tag to delete, whose states then go, too.")
     ] = [],  # noqa: B006  cyclopts reads it
 ) -> int:
-    """Search all states; return 1 if any holds what a takedown means and nobody has accepted."""
+    """Search all states; return 1 if any holds what a takedown means and is not accepted."""
     corpus = load_corpus()
     check_tags(corpus.store.root, tag, is_purge=purge)
     if not (takedowns := read_takedowns(corpus.store.root)):
@@ -92,7 +92,7 @@ def prove(
 def beside_stages(
     corpus: Corpus, search: Search, accepted: Accepted, *, is_purge: bool
 ) -> Iterator[str]:
-    """Yield lines on patches and previews that hold something nobody has accepted, or purge it."""
+    """Yield lines on patches and previews that hold something that is not accepted, or purge it."""
     previews = []
     for stage, _, path in preview_paths(corpus.store.root):
         medium_of(path.parent).bring(path)
@@ -126,7 +126,7 @@ def search_store(corpus: Corpus, search: Search, accepted: Accepted) -> tuple[li
 def accepted_documents(corpus: Corpus, wanted: Wanted) -> Accepted:
     """Return the documents that stay, by today's states of `raw`, though they have passages.
 
-    No request means them: they are near copies that nobody asked to remove, or quote too little.
+    No request means them: they are near copies of which no removal was asked, or quote too little.
     """
     manifests = (
         corpus.store.newest_or_none(RAW.name, name) for name in corpus.settings.source_names()
