@@ -4,7 +4,7 @@
 
 Takes the lengths of all documents of a store's `tokenized`, and prints for sequences of 2,048 and
 8,192 tokens, per source and for all documents together: padding of `pack` next to the least
-possible, the same with `extend_rests`, sequences that best-fit-decreasing (a document at a time)
+possible, sequences that best-fit-decreasing (a document at a time)
 needs beyond ours, documents that concatenation cuts although they fit; then the share of sequences
 that survive if a document of a window is removed, or 1 % are. Then, for so many documents drawn
 from these lengths, CPU time of the plan, of assignment, of a plan for a thousand times as many, and
@@ -39,7 +39,6 @@ from assets.bucketed.packing import (  # noqa: E402
     NO_LIMIT,
     GroupedPacking,
     count_sequences,
-    pack_and_extend,
     pack_segments,
 )
 from corpus_loader.permutation import UInt64s, mix64  # noqa: E402
@@ -101,21 +100,15 @@ def print_padding(
 ) -> None:
     """One line per source, then their sum, then all documents as one source."""
     print(f"\nsequences of {length} tokens; shares of all tokens of them, in %")
-    print(
-        f"{'source':<14}{'tokens':>12}{'least':>9}{'pack':>9}{'extended':>10}{'repeated':>10}"
-        f"{'BFD more':>10}{'concat cuts':>13}"
-    )
-    total = np.zeros(5)
+    print(f"{'source':<14}{'tokens':>12}{'least':>9}{'pack':>9}{'BFD more':>10}{'concat cuts':>13}")
+    total = np.zeros(3)
     for source, num_tokens in counts.items():
         pieces = split(num_tokens, length)
         tokens = int(num_tokens.sum())
         named = segment_names(names[source], pieces)
         ours = count_sequences(pack(pieces, named, length))
-        extended, sequence = pack_and_extend(pieces, named, length, max_segments=None, seed=0)
-        left = count_sequences(sequence) * length - int(extended.lengths.sum())
         least = -tokens % length
-        repeated = int(extended.lengths.sum()) - tokens
-        found = np.array([tokens, least, ours * length - tokens, left, repeated])
+        found = np.array([tokens, least, ours * length - tokens])
         more = best_fit_decreasing(pieces.lengths, length) - ours
         cut, _ = cut_stream(num_tokens, length)
         fits = (np.bincount(cut.documents, minlength=len(num_tokens)) > 1) & (num_tokens <= length)
@@ -129,8 +122,7 @@ def print_padding(
 def print_line(source: str, found: NDArray[Any], end: str) -> None:
     """A line of counts as shares of the first."""
     shares = [f"{100 * count / found[0]:.4f}" for count in found[1:]]
-    widths = zip(shares, (9, 9, 10, 10), strict=True)
-    print(f"{source:<14}{int(found[0]):>12,}" + "".join(f"{s:>{w}}" for s, w in widths) + end)
+    print(f"{source:<14}{int(found[0]):>12,}" + "".join(f"{share:>9}" for share in shares) + end)
 
 
 def best_fit_decreasing(lengths: NDArray[np.int64], capacity: int) -> int:

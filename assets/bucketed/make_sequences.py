@@ -31,7 +31,6 @@ from assets.bucketed.document_chunks import (
 from assets.bucketed.packing import (
     count_sequences,
     number_by_first_segment,
-    pack_and_extend,
     pack_segments,
     sum_tokens,
 )
@@ -176,8 +175,6 @@ def _pack(
         segments = split(num_tokens, length, config.overlap)
     most, seed = config.max_documents, config.seed
     named = segment_names(names, segments)
-    if config.extend_rests:
-        return pack_and_extend(segments, named, length, max_segments=most, seed=seed)
     return segments, pack_segments(segments.lengths, named, length, max_segments=most, seed=seed)
 
 

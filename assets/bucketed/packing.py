@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from assets.bucketed.document_chunks import Int64s, Segments
+from assets.bucketed.document_chunks import Int64s
 from corpus_loader.permutation import UInt64s, derive_key, mix64
 
 NO_LIMIT = 1 << 40  # segments of a sequence
@@ -111,53 +111,6 @@ class GroupedPacking:
         sequence = np.empty_like(self.sequence)
         sequence[self.order] = self.sequence
         return sequence
-
-
-def pack_and_extend(
-    segments: Segments,
-    names: UInt64s,
-    sequence_length: int,
-    *,
-    max_segments: int | None,
-    seed: int,
-) -> tuple[Segments, Int64s]:
-    """Pack, then let last segments of split documents begin earlier in place of padding.
-
-    The tokens gained repeat those of the previous segment, as with an overlap. One last segment is
-    packed after all others, into the widest gap, as the others end up where little space is left.
-    Returns the segments as extended, and the sequence of each, int64 [n].
-    """
-    missing = -int(segments.lengths.sum()) % sequence_length
-    rests = np.flatnonzero((segments.starts > 0) & (segments.lengths + missing <= sequence_length))
-    others = np.ones(len(segments.starts), bool)
-    others[rests[:1]] = False
-    sequence = np.empty(len(others), np.int64)
-    sequence[others] = pack_segments(
-        segments.lengths[others],
-        names[others],
-        sequence_length,
-        max_segments=max_segments,
-        seed=seed,
-    )
-    if rests.size:
-        room = sequence_length - sum_tokens(sequence[others], segments.lengths[others])
-        if max_segments is not None:
-            room[np.bincount(sequence[others]) >= max_segments] = 0
-        fits = room.max(initial=0) >= segments.lengths[rests[0]]
-        sequence[rests[0]] = room.argmax() if fits else len(room)
-    return _extend(segments, sequence, sequence_length), sequence
-
-
-def _extend(segments: Segments, sequence: Int64s, sequence_length: int) -> Segments:
-    """Let one segment of each sequence begin earlier by the missing tokens, if it has as many."""
-    missing = sequence_length - sum_tokens(sequence, segments.lengths)
-    able = np.flatnonzero(segments.starts >= np.maximum(1, missing[sequence]))
-    _, first = np.unique(sequence[able], return_index=True)
-    starts, lengths = segments.starts.copy(), segments.lengths.copy()
-    grown = able[first]
-    starts[grown] -= missing[sequence[grown]]
-    lengths[grown] += missing[sequence[grown]]
-    return Segments(segments.documents, starts, lengths)
 
 
 def count_sequences(sequence: NDArray[np.integer[Any]]) -> int:

@@ -165,10 +165,10 @@ class BucketConfig(FrozenModel):
         description="pack: tokens that each segment of a split document repeats from the one "
         "before",
     )
-    extend_rests: bool = Field(
+    extend_rests: Literal[False] = Field(
         default=False,
-        description="pack: fills padding behind the rest of a split document with repeated tokens "
-        "of the segment before (counted as tokens_overlapped)",
+        description="pack: tokens are not repeated in place of padding; there is no other way any "
+        "more, and configs that name this one stay valid",
     )
     max_documents: int | None = Field(
         default=None,
@@ -206,10 +206,9 @@ class BucketConfig(FrozenModel):
             )
         if self.mode == "decompose":
             self._check_powers()
-        if (self.overlap or self.extend_rests) and self.long_documents == "truncate":
-            key = "overlap" if self.overlap else "extend_rests"
+        if self.overlap and self.long_documents == "truncate":
             raise ValueError(
-                f"{key} needs `long_documents: split`: a truncated document has one segment only"
+                "overlap needs `long_documents: split`: a truncated document has one segment only"
             )
         if self.overlap >= self.sequence_length:
             raise ValueError(

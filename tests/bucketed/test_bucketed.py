@@ -33,8 +33,6 @@ MODES = {
 COUNTED_MODES = {
     "overlap": BucketConfig(sequence_length=8, overlap=3),
     "truncate": BucketConfig(sequence_length=8, long_documents="truncate"),
-    "extended": BucketConfig(sequence_length=8, extend_rests=True),
-    "extended overlap": BucketConfig(sequence_length=8, extend_rests=True, overlap=2),
 }
 
 
@@ -391,7 +389,7 @@ def test_bad_edges_are_refused(edges: tuple[int, ...]) -> None:
         ({"mode": "concat", "overlap": 1}, "overlap has no meaning in mode concat"),
         ({"overlap": 2048}, "overlap 2048 must be less than sequence_length 2048"),
         ({"overlap": 1, "long_documents": "truncate"}, "overlap needs `long_documents: split`"),
-        ({"extend_rests": True, "long_documents": "truncate"}, "extend_rests needs"),
+        ({"extend_rests": True}, "Input should be False"),
         (
             {"mode": "decompose", "min_length": 48},
             "min_length, in mode decompose: must be a power .* Take 32 or 64",

@@ -123,7 +123,6 @@ def test_a_document_of_ten_million_tokens() -> None:
 MODES = [
     {"mode": "pack"},
     {"mode": "pack", "long_documents": "truncate"},
-    {"mode": "pack", "extend_rests": True},
     {"mode": "concat"},
     {"mode": "decompose", "min_length": 2},
 ]

@@ -20,7 +20,6 @@ END = 65_000
 NAMES = ("class-1", "validation")
 MODES = {
     "pack": BucketConfig(sequence_length=8),
-    "extended": BucketConfig(sequence_length=8, extend_rests=True),
     "buckets": BucketConfig(mode="buckets", edges=(2, 4)),
     "concat": BucketConfig(mode="concat", sequence_length=8),
     "decompose": BucketConfig(mode="decompose", sequence_length=8, min_length=2),

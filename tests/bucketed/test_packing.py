@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.bucketed.document_chunks import Int64s, Segments, split
+from assets.bucketed.document_chunks import Int64s
 from assets.bucketed.kernels.copy_tokens import copy_pieces, sort_by_key
 from assets.bucketed.kernels.packing_plan import FIRST, LENGTH, PIECES, SEQUENCES, plan_sequences
 from assets.bucketed.packing import (
     NO_LIMIT,
     GroupedPacking,
     number_by_first_segment,
-    pack_and_extend,
     pack_segments,
     sum_tokens,
 )
@@ -161,51 +160,6 @@ def test_sequences_are_numbered_by_bucket_then_by_first_piece() -> None:
     assert ordered.tolist() == [0, 0, 1, 1]
 
 
-def extended_pack(
-    segments: Segments, capacity: int, max_segments: int | None
-) -> tuple[Segments, Int64s]:
-    """Pack and extend segments with names of their own."""
-    named = names(len(segments.lengths))
-    return pack_and_extend(segments, named, capacity, max_segments=max_segments, seed=0)
-
-
-def test_rests_begin_earlier_where_there_would_be_padding() -> None:
-    segments = split(np.array([15, 5]), 10)  # 10 | 5 and 5: nothing missing
-    assert extended_pack(segments, 10, max_segments=None)[0].starts.tolist() == [0, 10, 0]
-
-    segments = split(np.array([13, 4]), 10)  # 10 | 3 and 4: three are missing
-    extended, sequence = extended_pack(segments, 10, max_segments=None)
-    assert extended.starts.tolist() == [0, 7, 0]
-    assert extended.lengths.tolist() == [10, 6, 4]
-    assert sequence[1] == sequence[2] != sequence[0]
-
-
-def test_a_rest_that_just_fits_with_what_is_missing_leaves_no_padding() -> None:
-    segments = split(np.array([15, 8, 22]), 10)  # 45 tokens: 5 are missing, the first rest has 5
-
-    extended, sequence = extended_pack(segments, 10, max_segments=None)
-
-    assert np.bincount(sequence, extended.lengths).tolist() == [10] * 5
-
-
-@settings(max_examples=100)
-@given(st.lists(st.integers(0, 40), max_size=20), st.none() | st.integers(1, 4))
-def test_extended_rests_cover_what_they_did_and_no_sequence_is_too_long(
-    num_tokens: list[int], max_segments: int | None
-) -> None:
-    segments = split(np.array(num_tokens, np.int64), CAPACITY)
-
-    extended, sequence = extended_pack(segments, CAPACITY, max_segments=max_segments)
-
-    ends = segments.starts + segments.lengths
-    assert (extended.starts + extended.lengths).tolist() == ends.tolist()
-    assert (extended.starts <= segments.starts).all()
-    assert (extended.starts >= 0).all()
-    used = np.bincount(sequence, extended.lengths)
-    assert ((used > 0) & (used <= CAPACITY)).all()
-    assert (np.bincount(sequence) <= (max_segments or CAPACITY)).all()
-
-
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 5), max_size=30))
 def test_a_counting_sort_is_a_stable_sort(keys: list[int]) -> None:
@@ -225,11 +179,6 @@ def test_pieces_are_copied_to_their_places(dtype: type) -> None:
     copy_pieces(np.arange(5, dtype=dtype), *columns, target)
 
     assert target.tolist() == [3, 4, 9, 9, 9, 0]
-
-
-def test_no_pieces_make_no_sequences() -> None:
-    nothing = Segments(*(np.empty(0, np.int64) for _ in range(3)))
-    assert extended_pack(nothing, 8, max_segments=1)[1].tolist() == []
 
 
 def as_sets(sequence: Int64s, named: UInt64s) -> set[frozenset[int]]:

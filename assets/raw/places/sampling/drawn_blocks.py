@@ -33,7 +33,7 @@ PIECES = 16  # blocks that a stream's beginning, or a row group's, counts as
 
 
 class Block(NamedTuple):
-    """What was drawn at once: the stratum, and how much of it, in the unit of its size.
+    """A stretch that was drawn at once: its stratum, and how much of it, in the unit of its size.
 
     `span` is where its documents begin, `content` what they take: of a window the lines that begin
     in it may be much longer than the window. A block stands for `weight` such blocks of its file.
@@ -87,7 +87,7 @@ class SourceSample:
 
 
 class Draw(NamedTuple):
-    """What every way of drawing needs: the source, the share, chance, and a folder for scratch."""
+    """Needs of every way of drawing: the source, the share, chance, and a folder for scratch."""
 
     source: SourceConfig
     share: float
