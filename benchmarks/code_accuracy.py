@@ -1,4 +1,4 @@
-"""How well the code score tells source code from prose, and the share finds the code of a page.
+"""How well the code score tells source code from prose.
 
     .venv/bin/python benchmarks/code_accuracy.py [folder] [--fit | --leave-out]
 
@@ -6,14 +6,13 @@ Documents come from the JSON-lines and Parquet files below the folder; the truth
 they are in: `code` or another. A third of them, by the hash of their `meta.family`, is held out
 from `--fit`, which prints weights of `assets/filtered/code_score.py`, and the tables are of that
 third. `--leave-out` fits without each programming language in turn, and prints what it misses of
-that. The share is held against the fences of Markdown pages, after the fences are removed.
+that.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ from scipy.optimize import minimize
 from scipy.stats import rankdata
 
 from assets.filtered.code_score import MIDDLE, PAIRS, SIGNS, lexicon, pair_weights, score_code
-from assets.filtered.kernels.code_lines import make_room, weigh_lines
+from assets.filtered.kernels.code_lines import weigh_texts
 from assets.text.buffers import text_buffers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,7 +37,6 @@ PROSE = (
     *("eltec-deu", "eltec-fra", "eltec-por", "eltec-spa"),
 )
 MOST_OF_A_GROUP = 60  # documents of a language or origin that --fit reads
-FENCED = r"(?ms)^```[^\n`]*\n(.*?)^```[ \t]*$"
 Floats = NDArray[np.float64]
 
 
@@ -59,7 +57,6 @@ def main() -> None:
     held_out = documents.filter("is_held_out")
     held_out = held_out.hstack(score_code(held_out["text"]))
     tables(held_out)
-    shares(documents.filter("is_held_out"))
 
 
 def read(folder: Path) -> pl.DataFrame:
@@ -93,41 +90,19 @@ def tables(documents: pl.DataFrame) -> None:
     ranks, num_code = rankdata(score), is_code.sum()
     area = (ranks[is_code].sum() - num_code * (num_code + 1) / 2) / (num_code * (~is_code).sum())
     print(f"{len(score):,} documents held out, {num_code:,} of code. AUC {area:.4f}\n")
-    print("| group | documents | wrong at 0.5 | score 5 % | median | 95 % | mean share |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    print("| group | documents | wrong at 0.5 | score 5 % | median | 95 % |")
+    print("|---|---:|---:|---:|---:|---:|")
     is_wrong = (pl.col("code_score") >= 0.5) != pl.col("is_code")
     for key in (["source"], ["source", "group"]):
         rows = documents.group_by(key).agg(
             pl.len(),
             is_wrong.mean().alias("wrong"),
             *(pl.col("code_score").quantile(q).alias(f"q{q}") for q in (0.05, 0.5, 0.95)),
-            pl.col("code_text_share").mean(),
         )
         for row in rows.sort(key).rows():
             name = " / ".join(map(str, row[: len(key)]))
             shares = " | ".join(f"{value:.3f}" for value in row[len(key) + 1 :])
             print(f"| {name} | {row[len(key)]:,} | {shares} |")
-
-
-def shares(documents: pl.DataFrame) -> None:
-    """Print how far the share is from that of the fenced characters, with the fences removed."""
-    pages = documents.filter(~pl.col("is_code") & pl.col("text").str.contains(FENCED))
-    text = pages["text"]
-    inside = text.str.extract_all(FENCED).list.join("").str.replace_all(r"(?m)^```.*$", "")
-    bare = text.str.replace_all(r"(?m)^```.*\n?", "")
-    truth = count(inside) / count(bare)
-    found = score_code(bare)["code_text_share"]
-    wrong = (found - truth).abs()
-    print(
-        f"\n{pages.height} pages with fences: share {truth.mean():.3f} inside; found without them "
-        f"{found.mean():.3f}, mean difference {wrong.mean():.3f}, "
-        f"correlation {np.corrcoef(truth, found)[0, 1]:.3f}"
-    )
-
-
-def count(texts: pl.Series) -> pl.Series:
-    """Characters but white space at the ends of lines."""
-    return texts.str.replace_all(r"(?m)^[ \t]+|[ \t]+$|\n", "").str.len_chars()
 
 
 def fit(documents: pl.DataFrame) -> None:
@@ -178,13 +153,12 @@ def evidence_of(texts: pl.Series, weights: Floats) -> Floats:
     """Evidence of all lines under other weights: those of PAIRS, then those of SIGNS."""
     pairs, signs = np.split(weights, [len(PAIRS)])
     changed = lexicon()._replace(pairs=pair_weights(pairs.tolist()), signs=signs)
-    data, starts = text_buffers(texts)
-    evidence = []
-    for first, stop in pairwise(starts.tolist()):
-        text = data[first:stop]
-        room = make_room(int((text == ord("\n")).sum()) + 1)
-        evidence.append(room[0][: weigh_lines(text, changed, room)])
-    return np.concatenate(evidence)
+    lines = texts.str.split("\n").explode()
+    lines = lines.filter(lines.str.contains(r"[^\x00-\x20]"))
+    data, starts = text_buffers(lines)
+    found = np.zeros((len(lines), 2))
+    weigh_texts(starts, data, changed, np.nan, found)
+    return found[:, 0]
 
 
 def num_lines(texts: pl.Series) -> NDArray[np.int64]:

@@ -2,9 +2,8 @@
 
 Method: a line's evidence is a weighted sum of a few signs (a call, an operator between blanks,
 words between blanks, a semicolon at the end, an indent); a text's score is the logistic of their
-mean, and its share of code the characters of the lines on the best path through prose and code.
-The weights are a logistic regression of lines of source files against lines of novels, textbooks,
-articles, reviews, LaTeX and user help (benchmarks/code_accuracy.py fits and measures it).
+mean. The weights are a logistic regression of lines of source files against lines of novels,
+textbooks, articles, reviews, LaTeX and user help (benchmarks/code_accuracy.py fits it).
 Trade-off: no grammar. A file that is mostly documentation scores as prose, a page of signatures as
 code; tables of data and markup count as code, mathematics in LaTeX as prose.
 
@@ -13,7 +12,6 @@ NeMo Curator: comments, keywords, generated files, data files, encoded blocks. C
 document's name (file name, path or language name); without one, they are null.
 """
 
-from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -297,23 +295,15 @@ _FIRST_WORDS = (
     *("done", "echo", "elif", "end", "endfor", "esac", "exit", "export", "fi", "fun", "local"),
     *("my", "print", "printf", "set", "sub", "then", "unset"),
 )
-_NAMES = ("evidence", "lines", "code", "characters")  # of the kernel's columns
 SLOPE, MIDDLE = 2.8, 0.7  # of the logistic; MIDDLE: mean evidence at which the score is a half
 
 
 def score_code(texts: pl.Series) -> pl.DataFrame:
-    """Return code_score and code_text_share (Float64, 0 to 1) of each text (no nulls), in order.
+    """Return code_score of each text (no nulls), in order: Float64, near 1 for source code.
 
-    code_score is near 1 for source code. code_text_share is the share of characters in stretches of
-    code and between Markdown fences. Both are 0 for a text without a line.
+    It is 0 for a text without a line.
     """
-    from assets.filtered.kernels.code_lines import find_code
-
-    data, starts = text_buffers(texts)
-    found = np.zeros((len(texts), 4))
-    find_code(starts, data, lexicon(), found)
-    share = (pl.col("code") / pl.col("characters").clip(lower_bound=1)).alias("code_text_share")
-    return _as_table(found, _NAMES).select(_score(), share)
+    return _score(texts, np.nan).to_frame()
 
 
 def is_code(texts: pl.Series, most: float) -> pl.Series:
@@ -321,26 +311,23 @@ def is_code(texts: pl.Series, most: float) -> pl.Series:
 
     It is read until that is certain, which takes half of the time.
     """
+    border = MIDDLE + (np.log(most / (1 - most)) / SLOPE if 0 < most < 1 else np.inf * (most - 0.5))
+    return _score(texts, border) > most
+
+
+def _score(texts: pl.Series, border: float) -> pl.Series:
     from assets.filtered.kernels.code_lines import weigh_texts
 
     data, starts = text_buffers(texts)
     found = np.zeros((len(texts), 2))
-    border = MIDDLE + (np.log(most / (1 - most)) / SLOPE if 0 < most < 1 else np.inf * (most - 0.5))
     weigh_texts(starts, data, lexicon(), border, found)
-    return _as_table(found, _NAMES[:2]).select(_score() > most).to_series()
-
-
-def _as_table(found: NDArray[np.float64], names: Sequence[str]) -> pl.DataFrame:
-    columns = dict(zip(names, found.T, strict=True))
-    return pl.DataFrame(columns, dict.fromkeys(names, pl.Float64))
-
-
-@cache
-def _score() -> pl.Expr:
     evidence, lines = pl.col("evidence"), pl.col("lines")
     mean = evidence / lines.clip(lower_bound=1)
     score = 1 / (1 + (-SLOPE * (mean - MIDDLE)).exp())
-    return pl.when(lines > 0).then(score).otherwise(evidence).alias("code_score")
+    columns = dict(zip(("evidence", "lines"), found.T, strict=True))
+    table = pl.DataFrame(columns, dict.fromkeys(columns, pl.Float64))
+    scored = pl.when(lines > 0).then(score).otherwise(evidence).alias("code_score")
+    return table.select(scored).to_series()
 
 
 @made_once

@@ -103,7 +103,6 @@ SCORES: dict[str, pl.Expr] = {
     "encoded_share": _per("long_hex_or_base64_characters", "characters"),
     # Of any text, without a name.
     "code_score": pl.col("code_score"),
-    "code_text_share": pl.col("code_text_share"),
     # Words of lists, as word_lists defines them.
     "vocabulary_density": _per("vocabulary_words", "list_words"),
     "vocabulary_categories": pl.col("vocabulary_categories"),

@@ -23,6 +23,8 @@ REMOVED_KEYS: dict[KeyPath, str] = {
     ("dedup", "max_rate_jump"): "the check `drift` compares the share of copies with earlier runs",
     ("logging",): "handlers of `python_logs` in dagster.yaml get the log of runs",
     ("words", "obfuscation"): "disguised words (sh1t, f*ck) are no longer detected",
+    ("code_content", "max_share"): "the part of a page that is code is no longer measured",
+    ("code_content", "min_share"): "the part of a page that is code is no longer measured",
     ("tokenizer", "trainer"): "`tokenizers` trains every tokenizer",
     ("continues", "data"): "a phase goes on in the earlier one as it would be mixed now; "
     "`corpus states rollback` holds its sources in the state that was trained on",

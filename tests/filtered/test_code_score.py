@@ -1,8 +1,9 @@
-"""Code score and share of code: literal texts, and a plain twin of the kernel."""
+"""Code score: literal texts, and a plain twin of the kernel."""
 
 import math
-from itertools import pairwise, product
+from itertools import pairwise
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import example, given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from assets.filtered.code_score import MIDDLE, SLOPE, is_code, lexicon, score_code
 from assets.filtered.filter_documents import filter_documents
-from assets.filtered.kernels.code_lines import CHANGE, LIMIT, Sign, make_room, weigh_lines
+from assets.filtered.kernels.code_lines import LIMIT, Sign, weigh_texts
 from assets.filtered.language.detect_language import detect_language
 from assets.text.buffers import text_buffers
 from resources.settings.filtering.filter_steps import LanguageConfig
@@ -52,25 +53,18 @@ def scores(*texts: str) -> list[float]:
     return score_code(pl.Series(texts, dtype=pl.String))["code_score"].to_list()
 
 
-def shares(*texts: str) -> list[float]:
-    return score_code(pl.Series(texts, dtype=pl.String))["code_text_share"].to_list()
-
-
 @pytest.mark.parametrize("text", [PYTHON, C, SHELL, SQL])
 def test_source_code_scores_above_a_half(text: str) -> None:
     assert scores(text)[0] > 0.9
-    assert shares(text) == [1]
 
 
 @pytest.mark.parametrize("text", [PROSE, GERMAN, RUSSIAN, CHINESE, LATEX, LIST])
 def test_prose_scores_near_zero(text: str) -> None:
     assert scores(text)[0] < 0.1
-    assert shares(text) == [0]
 
 
 def test_a_text_without_lines_has_score_zero() -> None:
     assert scores("", " \n\t\n") == [0, 0]
-    assert shares("", " \n\t\n") == [0, 0]
 
 
 def test_the_scores_of_these_texts_stay_as_they_are() -> None:
@@ -87,41 +81,7 @@ def test_a_text_is_scored_by_its_own_bytes() -> None:
         "return x;\n",
     ]
 
-    alone = [(scores(text)[0], shares(text)[0]) for text in texts]
-
-    assert list(zip(scores(*texts), shares(*texts), strict=True)) == alone
-
-
-def test_a_comment_is_code_where_code_surrounds_it() -> None:
-    comment = "# Files that begin with a dot are left out, as the shell does it.\n"
-    assert shares(comment * 3 + C, comment * 3 + PROSE) == [1, 0]
-
-
-def test_the_share_is_of_characters_of_a_mixed_page() -> None:
-    page = f"{RUSSIAN * 4}\n{C}\n{RUSSIAN * 4}"
-    lines = [line.strip() for line in C.splitlines() if line.strip()]
-    code = sum(map(len, lines))
-
-    assert shares(page) == [code / (code + 8 * len(RUSSIAN.strip()))]
-
-
-def test_what_fences_hold_is_code() -> None:
-    words = "three plain words\n" * 4
-    inside = f"{PROSE}```text\n{words}```\n{PROSE}"
-    fences = len("```text") + len("```") + 4 * len("three plain words")
-    outside = 2 * sum(len(line) for line in PROSE.splitlines())
-
-    assert shares(inside) == [fences / (fences + outside)]
-
-
-@pytest.mark.parametrize("fence", ["```", "```a``` is code in a line", "``"])
-def test_a_fence_that_nothing_closes_is_no_fence(fence: str) -> None:
-    assert shares(f"{PROSE}{fence}\n{PROSE}~~~x\n") == [0]
-
-
-def test_only_a_fence_of_the_same_kind_closes() -> None:
-    words = "three plain words\n" * 4
-    assert shares(f"```\n{words}~~~\n{words}```\n") == [1]
+    assert scores(*texts) == [scores(text)[0] for text in texts]
 
 
 def test_source_code_has_no_language() -> None:
@@ -142,8 +102,6 @@ def test_rules_keep_code_out_of_prose_and_prose_out_of_code() -> None:
 
     assert reasons(max_score=0.5) == [["code_content.is_code"], []]
     assert reasons(min_score=0.5) == [[], ["code_content.not_code"]]
-    assert reasons(max_share=0.5) == [["code_content.too_much_code"], []]
-    assert reasons(min_share=0.5) == [[], ["code_content.too_little_code"]]
 
 
 PIECES = [
@@ -185,70 +143,31 @@ def lines_slowly(text: str) -> list[tuple[str, float]]:
     return lines
 
 
-def share_slowly(lines: list[tuple[str, float]]) -> float:
-    """Try every labelling of the lines."""
-    weights = [weight for _, weight in lines]
-    kinds = [line[0] if line[:3] in ("```", "~~~") else "" for line, _ in lines]
-    kinds = [
-        "" if "`" in line.lstrip(k or "x") else k for k, (line, _) in zip(kinds, lines, strict=True)
-    ]
-    i = 0
-    while i < len(kinds):
-        later = [j for j in range(i + 1, len(kinds)) if kinds[i] and kinds[j] == kinds[i]]
-        if later:
-            weights[i : later[0] + 1] = [LIMIT] * (later[0] + 1 - i)
-            i = later[0]
-        i += 1
-
-    def value(labels: tuple[int, ...]) -> float:
-        changes = sum(a != b for a, b in pairwise(labels))
-        return sum(w for w, label in zip(weights, labels, strict=True) if label) - CHANGE * changes
-
-    paths = {labels: value(labels) for labels in product((0, 1), repeat=len(lines))}
-    best = max(paths.values())
-    sizes = [len(line) for line, _ in lines]
-    found = {
-        sum(size for size, label in zip(sizes, labels, strict=True) if label) / sum(sizes)
-        for labels, path in paths.items()
-        if path > best - 1e-9
-    }
-    assert found
-    return next(iter(found)) if len(found) == 1 else math.nan  # a tie: any will do
-
-
 @settings(max_examples=100)
 @given(st.lists(TEXTS, max_size=4))
 def test_scores_match_a_plain_twin(texts: list[str]) -> None:
-    found = score_code(pl.Series(texts, dtype=pl.String))
-    for text, score, share in zip(texts, *found, strict=True):
+    for text, score in zip(texts, scores(*texts), strict=True):
         lines = lines_slowly(text)
         if not lines:
-            assert (score, share) == (0, 0)
+            assert score == 0
             continue
         mean = sum(weight for _, weight in lines) / len(lines)
         assert score == pytest.approx(1 / (1 + math.exp(-SLOPE * (mean - MIDDLE))))
-        if len(lines) <= 7 and not math.isnan(slow := share_slowly(lines)):
-            assert share == pytest.approx(slow)
 
 
 @settings(max_examples=100)
 @given(TEXTS)
 def test_lines_weigh_the_same_where_64_bytes_follow_them(text: str) -> None:
     assert scores(text + "\n" * 70) == scores(text)
-    assert shares(text + "\n" * 70) == shares(text)
-
-
-def test_the_score_of_a_text_does_not_depend_on_its_neighbours() -> None:
-    texts = [C * 40, PROSE, "", PYTHON * 3, CHINESE]
-    assert scores(*texts) == [scores(text)[0] for text in texts]
 
 
 def test_evidence_has_a_bound_on_each_line() -> None:
-    data, _ = text_buffers(pl.Series(["a_b(c_d(e_f(g)));\n" + "the end of it all. " * 9]))
-    room = make_room(2)
+    data, starts = text_buffers(pl.Series(["a_b(c_d(e_f(g)));", "the end of it all. " * 9]))
+    found = np.zeros((2, 2))
 
-    assert weigh_lines(data, lexicon(), room) == 2
-    assert room[0].tolist() == [LIMIT, -LIMIT]
+    weigh_texts(starts, data, lexicon(), np.nan, found)
+
+    assert found.tolist() == [[LIMIT, 1], [-LIMIT, 1]]
 
 
 @given(st.lists(TEXTS, max_size=5), st.sampled_from([0.0, 0.01, 0.5, 0.9, 1.0]))

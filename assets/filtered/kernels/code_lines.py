@@ -1,8 +1,7 @@
-"""Weigh the evidence for source code line by line, and find the stretches of code in a text.
+"""Weigh the evidence for source code line by line.
 
 A line's evidence is a sum of weights (`code_score` has them): of each two neighbouring bytes by
-their classes, divided by the line's bytes, and of its first word, last byte and indent. The
-stretches are the best path through two states, prose and code, that pays for every change. Work is
+their classes, divided by the line's bytes, and of its first word, last byte and indent. Work is
 linear in the text.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, return-value"
@@ -23,7 +22,7 @@ from assets.filtered.kernels.code_counts import (
     find_newline,
     slot_of,
 )
-from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
+from assets.text.kernels.compiling import INLINED, KERNEL
 from assets.text.kernels.many_bytes import (
     EIGHT,
     HIGH_BITS,
@@ -39,18 +38,14 @@ from assets.text.kernels.many_bytes import (
     reverse_bytes,
     size_of,
 )
-from assets.text.kernels.utf8 import count_continuations
 from assets.text.kernels.words import mark_byte
 
 Floats = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
-Lines = tuple[Floats, Integers, Bytes, Bytes]
 
 LIMIT = 4.0  # of a line's evidence, so that no line decides for its text
 MARGIN = 1e-6  # of a sum of evidence, far more than its rounding
-CHANGE = 4.0  # price of a change between prose and code: one sure line
 STAR, SLASH, HASH, DASH, QUOTE, APOSTROPHE = 42, 47, 35, 45, 34, 39
-BACKTICK, TILDE = 96, 126
 
 
 class Sign(IntEnum):
@@ -87,17 +82,19 @@ class Lexicon(NamedTuple):
 def weigh_texts(
     starts: Integers, data: Bytes, lexicon: Lexicon, border: float, found: Floats
 ) -> None:
-    """Fill the first two columns that `find_code` does, of `found`, float64 [n, 2].
+    """Fill `found`, float64 [n, 2], for n texts with offsets `starts`, int64 [n + 1].
 
-    A text is read until no line that is left can move its mean evidence across the border. Sum and
-    number are then those with the evidence nearest to the border in all lines that are left.
+    Columns: sum of the evidence of all lines, each within LIMIT, and number of lines. Lines are
+    non-blank, without the blanks around them. A text is read until no line that is left can move
+    its mean evidence across the border, to the end for NaN. Sum and number are then those with the
+    evidence nearest to the border in all lines that are left.
     """
     for row in range(len(found)):
         text = data[starts[row] : starts[row + 1]]
         at, size = uint64(0), uint64(len(text))
         evidence, lines, left = 0.0, 0, _most_lines(text)
         while at < size:
-            start, at, span, _ = _next_line(text, at)
+            start, at, span = _next_line(text, at)
             left -= at - start > ONE
             if span[0] == span[1]:
                 continue
@@ -110,39 +107,6 @@ def weigh_texts(
                 lines += left
                 break
         found[row, 0], found[row, 1] = evidence, lines
-
-
-@njit(**ARRAY_KERNEL)
-def find_code(starts: Integers, data: Bytes, lexicon: Lexicon, found: Floats) -> None:
-    """Fill `found`, float64 [n, 4], for n texts with offsets `starts`, int64 [n + 1].
-
-    Columns: sum of the evidence of all lines, each within LIMIT; number of lines; characters in
-    stretches of code; characters of all lines. Lines are non-blank, without the blanks around them.
-    """
-    lines = make_room(0)
-    for row in range(len(found)):
-        text = data[starts[row] : starts[row + 1]]
-        most = _most_lines(text)
-        if len(lines[0]) < most:
-            lines = make_room(most)
-        num_lines = weigh_lines(text, lexicon, lines)
-        evidence, sizes, _, _ = lines
-        for i in range(num_lines):
-            found[row, 0] += evidence[i]
-            found[row, 3] += sizes[i]
-        found[row, 1] = num_lines
-        found[row, 2] = _code_characters(lines, num_lines)
-
-
-@njit(**ARRAY_KERNEL)
-def make_room(num_lines: int) -> Lines:
-    """Return room for lines: evidence, characters, fences, changes of the path."""
-    return (
-        np.empty(num_lines, np.float64),
-        np.empty(num_lines, np.int64),
-        np.empty(num_lines, np.uint8),
-        np.empty(num_lines, np.uint8),
-    )
 
 
 @njit(**KERNEL)
@@ -162,25 +126,6 @@ def _most_lines(text: Bytes) -> int:
     return np.int64(number)
 
 
-@njit(**KERNEL)
-def weigh_lines(text: Bytes, lexicon: Lexicon, lines: Lines) -> int:
-    """Fill evidence, characters and fences (byte or 0) of the lines; return their number."""
-    evidence, sizes, fences, _ = lines
-    number, at, size = 0, uint64(0), uint64(len(text))
-    while at < size:
-        start, at, span, continuations = _next_line(text, at)
-        first, stop = span
-        if first == stop:
-            continue
-        line = text[first:stop]
-        line = text[first:stop]
-        evidence[number] = _weigh_line(text, start, span, lexicon)
-        sizes[number] = len(line) - np.int64(continuations)
-        fences[number] = _fence(line)
-        number += 1
-    return number
-
-
 @njit(**INLINED)
 def _weigh_line(text: Bytes, start: int, span: tuple[int, int], lexicon: Lexicon) -> float:
     """Return the evidence of text[span], the line that begins at `start` without its blanks.
@@ -196,24 +141,22 @@ def _weigh_line(text: Bytes, start: int, span: tuple[int, int], lexicon: Lexicon
 
 
 @njit(**INLINED)
-def _next_line(text: Bytes, at: int) -> tuple[int, int, tuple[int, int], int]:
-    """Return a line's start, that of the next, its span without blanks, and continuation bytes."""
+def _next_line(text: Bytes, at: int) -> tuple[int, int, tuple[int, int]]:
+    """Return a line's start, that of the next, and its span without blanks."""
     newlines = mark_byte(text, at, LF) if at + RUN <= uint64(len(text)) else uint64(0)
     if newlines:
         end = first_one(newlines)
         signs = ~mark_bytes(text, at, uint64(0), uint64(SPACE + 1)) & ones_below(end)
         first = min(first_one(signs), end)
         stop = max(size_of(signs), first)
-        continuations = count_ones(mark_bytes(text, at, uint64(0x80), uint64(0x40)) & signs)
-        return at, at + end + ONE, (at + first, at + stop), continuations
+        return at, at + end + ONE, (at + first, at + stop)
     end = uint64(find_newline(text, at))
     first, stop = at, end
     while first < stop and text[first] <= SPACE:
         first += ONE
     while first < stop and text[stop - ONE] <= SPACE:
         stop -= ONE
-    continuations = count_continuations(text, first, stop)
-    return at, end + ONE, (first, stop), continuations
+    return at, end + ONE, (first, stop)
 
 
 @njit(**KERNEL)
@@ -264,63 +207,3 @@ def _is_comment(line: Bytes) -> bool:
         | ((first == STAR) & ((second <= SPACE) | (second == SLASH)))
         | ((first == second) & is_twice)
     )
-
-
-@njit(**KERNEL)
-def _fence(line: Bytes) -> int:
-    """Return the byte that a Markdown fence is made of; 0 for no fence."""
-    byte = line[0]
-    if byte not in (BACKTICK, TILDE):
-        return 0
-    run = 0
-    while run < len(line) and line[run] == byte:
-        run += 1
-    for i in range(run, len(line)):
-        if line[i] == BACKTICK:  # ```a``` is code inside a line
-            return 0
-    return byte if run >= 3 else 0
-
-
-@njit(**KERNEL)
-def _code_characters(lines: Lines, num_lines: int) -> int:
-    """Return the characters in code: the best path of two states, whose changes cost CHANGE.
-
-    Overwrites the evidence of lines between two fences, which are code. `changes` keeps, per line,
-    bits for the state before: 1 if prose came from code, 2 if code came from prose.
-    """
-    evidence, sizes, fences, changes = lines
-    _fill_fenced(evidence, fences, num_lines)
-    prose = code = 0.0
-    for i in range(num_lines):
-        from_code, from_prose = code - CHANGE > prose, prose - CHANGE > code
-        changes[i] = from_code | from_prose << 1
-        prose, code = (
-            code - CHANGE if from_code else prose,
-            (prose - CHANGE if from_prose else code) + evidence[i],
-        )
-    is_code, characters = code > prose, 0
-    for i in range(num_lines - 1, -1, -1):
-        characters += sizes[i] * is_code
-        if changes[i] & (2 if is_code else 1):
-            is_code = not is_code
-    return characters
-
-
-@njit(**KERNEL)
-def _fill_fenced(evidence: Floats, fences: Bytes, num_lines: int) -> None:
-    """Set the evidence of lines from a fence to the next one of the same kind to LIMIT.
-
-    The last fence of a kind that nothing closes is no fence: a search that finds none is not
-    repeated for its kind, so work stays linear.
-    """
-    i = 0
-    while i < num_lines:
-        stop = i
-        if fences[i]:
-            stop = i + 1
-            while stop < num_lines and fences[stop] != fences[i]:
-                stop += 1
-        if i < stop < num_lines:
-            evidence[i : stop + 1] = LIMIT
-            i = stop
-        i += 1

@@ -302,8 +302,6 @@ class CodeContentRules(RuleGroup):
 
     max_score: Share = _limit(None, "is_code", "code_score")
     min_score: Share = _limit(None, "not_code", "code_score")
-    max_share: Share = _limit(None, "too_much_code", "code_text_share")
-    min_share: Share = _limit(None, "too_little_code", "code_text_share")
 
 
 class MedicalRules(RuleGroup):
