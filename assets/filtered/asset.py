@@ -12,7 +12,6 @@ from msgspec import UNSET
 
 from assets.filtered.classifier.classifier import Classifier, QualityScale
 from assets.filtered.classifier.classifier_files import load_classifier, load_scale
-from assets.filtered.custom_rule_files import read_tried, try_custom_rules
 from assets.filtered.filter_documents import (
     count_first_reasons,
     count_other_languages,
@@ -20,7 +19,14 @@ from assets.filtered.filter_documents import (
     filter_documents,
     filter_warm_ups,
 )
-from assets.filtered.filter_files import OPT_OUT, FilterFileError, digests_of, load_filter_data
+from assets.filtered.filter_files import (
+    OPT_OUT,
+    FilterFileError,
+    digests_of,
+    load_filter_data,
+    read_tried,
+    try_custom_rules,
+)
 from assets.filtered.filtered_records import FILTERED, FilteredProvenance, FilterNumbers
 from assets.filtered.opt_out import count_by_domain
 from assets.filtered.report import (

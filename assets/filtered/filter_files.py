@@ -26,8 +26,14 @@ from assets.filtered.opt_out import (
     parse_entries,
     with_suffix_faults,
 )
-from assets.filtered.rules.custom import CustomRule, check_custom_rules
+from assets.filtered.rules.custom import (
+    CUSTOM_COLUMNS,
+    CustomRule,
+    check_custom_rules,
+    custom_scores,
+)
 from assets.filtered.score_counts import FilterData
+from resources.engine.fresh_process import call_in_fresh_process
 from resources.engine.system_errors import errno_of, is_final
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.rules import OptOutRules
@@ -38,6 +44,11 @@ from resources.urls import parse_url
 
 NAMES = ("robots.txt", "ai.txt")
 MOST_TEXT_BYTES = 500 * 1024  # RFC 9309: what follows may be ignored
+TRIED_DOCUMENTS = 64  # with custom rules
+TRIED_CHARACTERS = 5_000  # of each
+SHOWN_CHARACTERS = 60
+
+Scores = dict[str, list[float | None]]
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -326,3 +337,46 @@ def is_old_import(error: Exception) -> bool:
     """Return whether a file imports the folder in which `CustomRule` used to be."""
     name = error.name if isinstance(error, ModuleNotFoundError) else None
     return name is not None and name.startswith("assets.transforms")
+
+
+def read_tried(path: Path) -> list[dict[str, str | None]]:
+    """Read some documents of a raw part, and the beginning of their texts."""
+    documents = pl.scan_parquet(path).select(list(CUSTOM_COLUMNS)).head(TRIED_DOCUMENTS)
+    text = pl.col("text").str.slice(0, TRIED_CHARACTERS)
+    return documents.with_columns(text).collect().to_dicts()
+
+
+def scores_of(config_json: str, folder: str, rows: list[dict[str, str | None]]) -> Scores:
+    """Return the scores that the custom rules of a FilterConfig give to documents, by rule."""
+    documents = pl.DataFrame(rows, schema=CUSTOM_COLUMNS)
+    config = FilterConfig.model_validate_json(config_json)
+    scores = custom_scores(documents, custom_rules(config, Path(folder)))
+    return {name.removeprefix("custom_"): scores[name].to_list() for name in scores.columns}
+
+
+def try_custom_rules(config: FilterConfig, folder: Path, rows: list[dict[str, str | None]]) -> None:
+    """Raise FilterFileError if a rule gives a document another score in a second process.
+
+    A rule is Python: it may draw numbers, ask the clock, or hash a text, which Python does in
+    another way in each process. Then every build would keep other documents.
+
+    A rule that raises here is not tried: the part that it fails says where, and is tried again.
+    """
+    arguments = config.model_dump_json(), str(folder), rows
+    try:
+        here = scores_of(*arguments)
+    except Exception:  # noqa: BLE001  a rule may raise anything
+        return
+    there = call_in_fresh_process(scores_of, *arguments)
+    for name, scores in here.items():
+        pairs = zip(rows, scores, there[name], strict=True)
+        different = [(row, one, other) for row, one, other in pairs if one != other]
+        if different:
+            row, one, other = different[0]
+            raise FilterFileError(
+                f"filters: custom rule {name!r} gives {len(different)} of "
+                f"{len(rows)} documents another score in a second process, first {one} and "
+                f"{other} to {(row['text'] or '')[:SHOWN_CHARACTERS]!r}: every build would keep "
+                "other documents. Leave out random numbers, `hash`, the clock, and the order of "
+                "sets."
+            )

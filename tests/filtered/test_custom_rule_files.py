@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assets.filtered.custom_rule_files import try_custom_rules
-from assets.filtered.filter_files import FilterFileError
+from assets.filtered.filter_files import FilterFileError, try_custom_rules
 from resources.settings.filtering.filters import FilterConfig
 
 RULE = """

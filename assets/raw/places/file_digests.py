@@ -99,6 +99,13 @@ def check_unchanged(file: InputFile, spans: Sequence[tuple[int, int]]) -> None:
         )
 
 
+def changed(file: InputFile, now: str) -> ChangedFileError:
+    """Return the error of a file that is not the planned one."""
+    return ChangedFileError(
+        f"{file.name} has changed {SINCE}: {file.bytes:,} bytes then, {now}. {AGAIN}"
+    )
+
+
 def removed(file: InputFile) -> ChangedFileError:
     """Return the error of a file that is gone."""
     return ChangedFileError(f"{file.name} was removed {SINCE}. {AGAIN}")

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from pyarrow import fs
 
-from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, FileDigest, removed
+from assets.raw.places.file_digests import FileDigest, changed, removed
 from assets.raw.places.local_files import Match, remote_match
 from assets.raw.places.object_files import match, url_pattern
 from assets.raw.places.range_files import Fetch
@@ -89,8 +89,5 @@ def _read(system: fs.FileSystem, path: str, file: InputFile, start: int, stop: i
         raise removed(file) from None
     now = system.get_file_info(path)
     if digest_of_info(now).digest != file.digest:
-        raise ChangedFileError(
-            f"{file.name} has changed {SINCE}: {file.bytes:,} bytes then, {now.size:,} bytes, "
-            f"written at {now.mtime}, now. {AGAIN}"
-        )
+        raise changed(file, f"{now.size:,} bytes, written at {now.mtime}, now")
     return content

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, FileDigest, removed
+from assets.raw.places.file_digests import FileDigest, changed, removed
 from assets.raw.places.local_files import MAGIC, Match, MatchedBy, remote_match
 from assets.raw.places.range_files import Fetch
 from assets.raw.readers.input_file import InputFile
@@ -113,10 +113,7 @@ def fetch_of_object(file: InputFile) -> Fetch:
         except FileNotFoundError:
             raise removed(file) from None
         if digest_of(info).digest != file.digest:
-            raise ChangedFileError(
-                f"{file.name} has changed {SINCE}: {file.bytes:,} bytes then, {info.num_bytes:,} "
-                f"bytes of ETag {info.etag} now. {AGAIN}"
-            )
+            raise changed(file, f"{info.num_bytes:,} bytes of ETag {info.etag} now")
         return data
 
     return fetch

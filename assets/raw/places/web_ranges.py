@@ -11,7 +11,7 @@ from assets.raw.places.downloads import (
     variables_of,
     version_of_answer,
 )
-from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, removed
+from assets.raw.places.file_digests import changed, removed
 from assets.raw.places.range_files import Fetch
 from assets.raw.readers.input_file import InputFile
 from corpus_loader.places.errors import CorpusError
@@ -77,11 +77,4 @@ def _refused(address: str, file: InputFile, error: StatusError) -> Exception:
     return CorpusError(
         f"{file.name} could not be read ({fact}). Check the address and the credentials, a signed "
         "URL for its time, then build again: finished parts are kept."
-    )
-
-
-def changed(file: InputFile, now: str) -> ChangedFileError:
-    """Return the error of a file that is not the planned one."""
-    return ChangedFileError(
-        f"{file.name} has changed {SINCE}: {file.bytes:,} bytes then, {now}. {AGAIN}"
     )
