@@ -34,11 +34,8 @@ from planted_junk import KINDS, Junk, Page, plant  # noqa: E402
 from training_junk import plant_more  # noqa: E402
 
 from assets.filtered.normalize import normalize_text  # noqa: E402
-from assets.filtered.page_scores import (  # noqa: E402
-    KINDS_FILE,
-    load_models,
-    page_terms,
-)
+from assets.filtered.page_files import KINDS_FILE, load_models  # noqa: E402
+from assets.filtered.page_scores import page_terms  # noqa: E402
 from resources.settings.filtering.filter_steps import NormalizeConfig  # noqa: E402
 from resources.settings.filtering.presets import BALANCED  # noqa: E402
 

@@ -21,6 +21,7 @@ TOUCHES_DISK = ("places", "readers", "formats")
 NAMED_FOR_THEIR_CONTENT = {  # modules that touch the disk, too
     "bucketed/document_groups.py",
     "bucketed/previous_holdout.py",
+    "filtered/language/fasttext_model.py",
     "sharded/pinned_shards.py",
 }
 IMPURE = {"dagster", "pathlib", "os", "shutil", "tempfile", "urllib", "http", "socket"}

@@ -8,29 +8,19 @@ data/page_kinds.json (`benchmarks/page_kinds.py` makes them). No weight is a wor
 form of a page, and hold for languages and subjects that they were not trained on.
 """
 
-import json
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
-from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from assets.filtered.page_files import KINDS, load_models, load_words
 from assets.filtered.word_lists import NO_LISTS, WordLists, count_listed
 from assets.text.buffers import spans_in, text_buffers
 from assets.text.table_rows import table_of
 from resources.made_once import made_once
 
-DATA = Path(__file__).parent / "data"
-KINDS_FILE = DATA / "page_kinds.json"
-WORDS_FILE = DATA / "page_words.json"
-KINDS = (
-    *("boilerplate", "navigation", "keyword_spam", "link_lists"),
-    *("machine_noise", "truncated_pages"),
-)
 LISTED = ["list_words", "other_stop_words", "other_vocabulary_words"]  # of `count_listed`
 TAIL = 60  # characters of the end in which a link to the rest is looked for
 TYPICAL_PAIR, PAIR_WEIGHT = 6.2, 20  # mean score of letter pairs in prose, and its weight in pairs
@@ -41,45 +31,6 @@ PAGE_SCORES = (
     *(f"{kind}_score" for kind in KINDS),
     *("window_distinct_share", "window_repeated_share"),
 )
-
-
-class Models(NamedTuple):
-    """Weights [terms + 1, kinds], the first of them the bias, and the names behind each term."""
-
-    weights: NDArray[np.float64]
-    terms: tuple[tuple[str, ...], ...]
-    letter_pairs: NDArray[np.uint8]
-
-
-@made_once
-def load_models() -> Models:
-    """Read the weights, once per process."""
-    content = json.loads(KINDS_FILE.read_text())
-    weights = content["weights"]
-    if tuple(content["kinds"]) != KINDS:
-        raise ValueError(f"{KINDS_FILE} has the kinds {content['kinds']}, expected {KINDS}")
-    pairs = np.array([int(digit) for row in content["letter_pairs"] for digit in row], np.uint8)
-    terms = tuple(tuple(name.split("*")) for name in list(weights)[1:])
-    return Models(np.array(list(weights.values()), np.float64), terms, pairs)
-
-
-class PageWords(msgspec.Struct, frozen=True):
-    """Content of data/page_words.json, by language; a text is held against all of them.
-
-    function_words: articles, prepositions, pronouns ..., a third to a half of prose in most
-    languages, next to nothing of menus, keywords and noise. frame_phrases: what surrounds the text
-    of a page. more_patterns: links at the end of a teaser.
-    """
-
-    function_words: dict[str, str]
-    frame_phrases: dict[str, list[str]]
-    more_patterns: list[str]
-
-
-@made_once
-def load_words() -> PageWords:
-    """Read the lists, once per process."""
-    return msgspec.json.decode(WORDS_FILE.read_bytes(), type=PageWords)
 
 
 def score_pages(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.DataFrame:

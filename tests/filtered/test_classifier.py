@@ -19,7 +19,6 @@ from assets.filtered.classifier.classifier import (
     EVERY_LABEL,
     Classifier,
     is_held_out,
-    load_fasttext,
     read_labelled,
     score_fasttext,
     score_quality,
@@ -33,7 +32,7 @@ from assets.filtered.classifier.report import (
     classifier_report,
 )
 from assets.filtered.kernels.word_features import find_features
-from assets.filtered.language.fasttext_model import find_model
+from assets.filtered.language.fasttext_model import find_model, load_fasttext
 from assets.text.buffers import _UNSPACED, code_point_entries, normalized_text, text_buffers
 from resources.settings.filtering.classifier import ClassifierConfig
 from resources.store.records import as_json_object

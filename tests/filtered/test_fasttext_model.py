@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from assets.filtered.classifier.classifier import load_fasttext
 from assets.filtered.language.fasttext_model import (
     build_lookup,
     check_fasttext,
     find_model,
+    load_fasttext,
     parse_fasttext,
 )
 

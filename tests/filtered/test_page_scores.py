@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from assets.filtered.filter_documents import filter_documents
 from assets.filtered.kernels.page_form import count_form, pair_table
 from assets.filtered.kernels.sign_masks import Form, form_classes
-from assets.filtered.page_scores import PAGE_SCORES, load_models, score_pages
+from assets.filtered.page_files import load_models
+from assets.filtered.page_scores import PAGE_SCORES, score_pages
 from assets.text.buffers import text_buffers
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.presets import DOMAINS, expand_presets

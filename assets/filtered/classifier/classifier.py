@@ -18,8 +18,6 @@ with all languages of the source (the percentiles of 100 documents are off by 0.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -28,7 +26,7 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
-from assets.filtered.language.fasttext_model import check_fasttext
+from assets.filtered.language.fasttext_model import load_fasttext
 from assets.text.buffers import blocks, code_point_entries, text_buffers
 from corpus_loader.permutation import derive_key, mix64
 from resources.settings.filtering.classifier import ClassifierConfig
@@ -196,18 +194,6 @@ def read_labelled(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[str, boo
                 f"{label!r:.80})"
             )
         yield text, LABELS[label]
-
-
-@cache
-def load_fasttext(path: str) -> Any:
-    """Load a supervised fastText model, plain or quantised, once per process.
-
-    Raises ValueError if the file cannot be opened or is no fastText model.
-    """
-    import fasttext
-
-    check_fasttext(Path(path))
-    return fasttext.load_model(path)
 
 
 def score_fasttext(texts: pl.Series, model_path: str, label: str) -> pl.Series:

