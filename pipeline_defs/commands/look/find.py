@@ -1,4 +1,4 @@
-"""`corpus find TEXT`: which documents, kept or removed, contain a string, and what became of them.
+"""`corpus find TEXT`: find the documents, kept or removed, that contain a string, and their fates.
 
 The text column of each part is decoded and searched for the exact bytes, a part per core, so that
 memory is bounded by the parts under way. Decoding takes nine tenths of the time.
@@ -32,6 +32,7 @@ from resources.store.store import StoreError
 AROUND = 40  # characters shown on both sides of the string
 COLUMNS = ("doc_id", "url", "origin")
 TextStage = Literal["raw", "filtered", "deduped"]
+Found = tuple[pl.DataFrame, int, int]  # documents with the string; number and bytes of all texts
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def search(corpus: Corpus, place: pl.Expr, limit: int, stage: TextStage) -> Sear
         for each in manifests
         for part in each.parts
     ]
-    for part, (found, documents, size) in in_order(parts, place):
+    for part, (found, documents, size) in in_order(parts, place, limit + 1):
         num_texts, num_bytes = num_texts + documents, num_bytes + size
         left = limit - len(hits)
         for row in found.head(left).iter_rows(named=True):
@@ -125,23 +126,23 @@ def search(corpus: Corpus, place: pl.Expr, limit: int, stage: TextStage) -> Sear
     return Searched(hits, num_texts, num_bytes, seconds, len(hits) == limit)
 
 
-Found = tuple[pl.DataFrame, int, int]
+def in_order(
+    parts: Sequence[TextPart], place: pl.Expr, most: int
+) -> Iterator[tuple[TextPart, Found]]:
+    """Search parts on all cores; yield the results in order, with `most` documents of each."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            found = pool.map(partial(search_part, place, most), parts)
+            yield from zip(parts, found, strict=True)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
-def in_order(parts: Sequence[TextPart], place: pl.Expr) -> Iterator[tuple[TextPart, Found]]:
-    """Search parts on all cores, four a core at a time; yield the results in order."""
-    cores = os.cpu_count() or 1
-    with ThreadPoolExecutor(cores) as pool:
-        for first in range(0, len(parts), 4 * cores):
-            some = parts[first : first + 4 * cores]
-            yield from zip(some, pool.map(partial(search_part, place), some), strict=True)
-
-
-def search_part(place: pl.Expr, part: TextPart) -> Found:
-    """Return the documents of a part that have the string, the number of all, and their bytes."""
+def search_part(place: pl.Expr, most: int, part: TextPart) -> Found:
+    """Return the first documents of a part that have the string, the number of all, their bytes."""
     texts = read_kept(part.documents, ["text"])
     places = texts.select(place=place).to_series()
-    rows = places.is_not_null().arg_true()
+    rows = places.is_not_null().arg_true().head(most)
     sizes = texts.height, count_bytes(texts["text"])
     if rows.is_empty():
         return pl.DataFrame(), *sizes
