@@ -130,8 +130,7 @@ class CorpusLoader:
             check_whole(name, count)
         options = options or LoaderOptions()
         files = self.files = open_files(path, options.verify, options.cache, options.cache_bytes)
-        asked = Asked(phase, split, source, seed)
-        self.mixture = find_part(files, asked, data or options.data)
+        self.mixture = find_part(files, Asked(phase, split, source, seed), data or options.data)
         check_takedowns(files, self.mixture, options.accept_takedown)
         self.source = source
         self.seed = self.mixture.seed_of(seed)
@@ -361,17 +360,7 @@ def check_state(
             f"{sorted(own)}, version {STATE_VERSION}."
         )
     if state["data"] != own["data"]:
-        if (other := mixture_with(state["data"])) is not None:
-            key = "split" if other.is_validation else "phase"
-            raise CorpusError(
-                f"the state is of the phase {other.phase!r}: open the loader with "
-                f"{key}={other.phase!r}, or start this phase without a state."
-            )
-        raise CorpusError(
-            f"the state is of a mixture with fingerprint {state['data']}, this one has "
-            f"{own['data']}: other data, or another order. Open the loader with "
-            f"LoaderOptions(data={state['data']!r}), or start without the state."
-        )
+        raise other_mixture(state["data"], own["data"], mixture_with(state["data"]))
     if state["seed"] != own["seed"]:
         raise CorpusError(
             f"the state is of another order ({state['seed']}) than the loader's ({own['seed']}). "
@@ -385,3 +374,18 @@ def check_state(
     ):
         raise CorpusError(f"the state's cursor is {cursor!r}; it must be a whole number from 0 on")
     return int(cursor)
+
+
+def other_mixture(then: str, now: str, other: Mixture | None) -> CorpusError:
+    """Return the error of a state of another mixture, which `other` is if the corpus has it."""
+    if other is not None:
+        key = "split" if other.is_validation else "phase"
+        return CorpusError(
+            f"the state is of the phase {other.phase!r}: open the loader with "
+            f"{key}={other.phase!r}, or start this phase without a state."
+        )
+    return CorpusError(
+        f"the state is of a mixture with fingerprint {then}, this one has {now}: other data, or "
+        f"another order. Open the loader with LoaderOptions(data={then!r}), or start without the "
+        "state."
+    )

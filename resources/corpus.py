@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from resources.settings.pipeline import Settings
-from resources.store.named_states import HeldSource
+from resources.store.named_states import Rollback
 from resources.store.store import Store
 
 
@@ -16,9 +16,9 @@ class Corpus:
     """A corpus: the settings of a pipeline.yaml, and the store.
 
     `behind` are the sources that failed in an earlier stage of the run that uses the corpus, and
-    those that are held: their states in different stages may be of different runs. `held` has the
-    holds by source. `flags` are those of the stage's flags that
-    the run config sets.
+    those that are rolled back: their states in different stages may be of different runs.
+    `rollbacks` has these by source. `flags` are those of the stage's flags that the run config
+    sets.
     """
 
     settings: Settings
@@ -26,7 +26,7 @@ class Corpus:
     store: Store
     behind: frozenset[str] = field(default_factory=frozenset)
     flags: frozenset[str] = field(default_factory=frozenset)
-    held: Mapping[str, HeldSource] = field(default_factory=dict)
+    rollbacks: Mapping[str, Rollback] = field(default_factory=dict)
 
     @property
     def downloads(self) -> Path:

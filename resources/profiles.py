@@ -1,4 +1,4 @@
-"""What a run adds to a partition, in a few numbers: the record that drift is measured on."""
+"""Profiles: a few numbers of the parts that a run adds, on which drift is measured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Profile(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a comparison found: a line per drift, facts for programs, and a picture, as Markdown."""
+    """Result of a comparison: a line per drift, facts for programs, and a picture, as Markdown."""
 
     drifts: Sequence[str] = ()
     note: str = ""

@@ -55,7 +55,7 @@ class SourceFaults:
 
     def sort(self, partitions: Sequence[str]) -> None:
         """Bring the errors, which were added as partitions ended, in the order of partitions."""
-        names = dict.fromkeys((*partitions, *self.failed))  # those of held sources stay
+        names = dict.fromkeys((*partitions, *self.failed))  # those of rolled-back sources stay
         self.failed = {name: self.failed[name] for name in names if name in self.failed}
 
     def has(self, partition: str) -> bool:

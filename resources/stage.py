@@ -129,7 +129,7 @@ class Stage(StageRecords[Provenance, Numbers]):
     run                 run the tasks, where one pass over them is not enough, and yield the
                         outcomes of each partition when it has all of them
     inputs              the inputs from outside whose changes make it stale
-    is_held             True if a run leaves it as it is for a source that is held
+    stays_rolled_back   True if a run leaves it as it is for a source that is rolled back
     describe            metadata of a partition besides what every stage has
     conclude            warnings and metadata that need every partition of the run
     check               a check of a number that `describe` gives, which should be 0
@@ -157,7 +157,7 @@ class Stage(StageRecords[Provenance, Numbers]):
     main_table: MainTable | None = None
     run: RunStage | None = None
     inputs: InputVersions | None = None
-    is_held: bool = False
+    stays_rolled_back: bool = False
     describe: Callable[[Corpus, Manifest[Provenance, Numbers]], Metadata] | None = None
     conclude: Callable[[Corpus, Manifest[Provenance, Numbers]], Conclusion] | None = None
     check: ZeroCheck | None = None

@@ -1,4 +1,4 @@
-"""Takedowns: documents that the store must not hold, as requests that are never changed.
+"""Takedowns: documents that the store must not rollback, as requests that are never changed.
 
     <store>/_takedowns/00000001.json
 
@@ -7,8 +7,8 @@ and give neither. `raw` leaves these documents out. A part of `raw` that had one
 came is named in it, and gets another fingerprint by it; all other parts keep theirs.
 
 Every command that makes a state the newest, or lets one be used, asks here. A state may not be
-published, held, tagged or trained on if its `raw` manifest names a part in which a takedown found a
-document.
+published, rolled back to, tagged or trained on if its `raw` manifest names a part in which a
+takedown found a document.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from corpus_loader.places.files import TAKEDOWNS
 from corpus_loader.seal import sealed, unsealed
 from resources.store.kept_manifests import KeptManifests
 from resources.store.medium import medium_of
-from resources.store.named_states import HeldSource
+from resources.store.named_states import Rollback
 from resources.store.records import Manifest, StoreError, as_json_object, fingerprint_of, to_line
 from resources.store.scratch import place_of
 from resources.store.store import Store, part_stem
@@ -185,7 +185,7 @@ class Forbidden:
 
 
 def forbidden_documents(store: Store, raw: Manifest) -> Forbidden | None:
-    """Return what forbids a `raw` manifest; None if no takedown means a document of it."""
+    """Return the takedowns that forbid a `raw` manifest, None if none means a document of it."""
     names = frozenset(task_name(part.name) for part in raw.parts)
     stems = frozenset(part_stem(part.name, part.fingerprint) for part in raw.parts)
     obeyed = frozenset(as_json_object(raw.provenance).get("takedowns", ()))
@@ -213,26 +213,26 @@ def is_found_in(
     return not names.isdisjoint(takedown.parts[source]) and id_of(takedown) not in obeyed
 
 
-def forbidden_in_hold(store: Store, hold: HeldSource) -> Forbidden | None:
-    """Return what forbids the state that a source is held in."""
-    number = hold.number("raw")
-    folder = store.partition("raw", hold.source)
+def forbidden_in_rollback(store: Store, rollback: Rollback) -> Forbidden | None:
+    """Return the takedowns that forbid the state that a source is rolled back to."""
+    number = rollback.number("raw")
+    folder = store.partition("raw", rollback.source)
     return None if number is None else forbidden_documents(store, folder.read_manifest(number))
 
 
-def check_hold(store: Store, hold: HeldSource) -> None:
-    """Raise StoreError if a source is held in a state with a forbidden document."""
-    if found := forbidden_in_hold(store, hold):
+def check_rollback(store: Store, rollback: Rollback) -> None:
+    """Raise StoreError if a source is rolled back to a state with a forbidden document."""
+    if found := forbidden_in_rollback(store, rollback):
         raise StoreError(
-            f"{hold}, which has {found}. Nothing of it is published: give `corpus states rollback "
-            f"{hold.source} --release`, then `corpus build`."
+            f"{rollback}, which has {found}. Nothing of it is published: give `corpus states "
+            f"rollback {rollback.source} --release`, then `corpus build`."
         )
 
 
 def forbidden_in(
     store: Store, stage: str, manifest: Manifest, obeyed: Collection[str] = ()
 ) -> Forbidden | None:
-    """Return what forbids a manifest of any stage of a source, by the `raw` one that it is made of.
+    """Return the takedowns that forbid a manifest of a stage, by the `raw` one it is made of.
 
     If that is not kept, every takedown that named the source counts, but for the ids in `obeyed`.
     """

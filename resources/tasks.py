@@ -68,7 +68,7 @@ class Task(Generic[Payload]):
 
     @property
     def place(self) -> Place:
-        """Where the parts are: equal for the tasks of a partition."""
+        """Store, stage and partition: equal for the tasks of a partition."""
         return self.root, self.stage, self.partition
 
     @property

@@ -58,7 +58,7 @@ class Url:
         return self.path + (f"?{self.query}" if self.query else "")
 
     def address(self, tracking_parameters: Sequence[str] = ()) -> str:
-        """Return what tells a page: without scheme, "www.", case, slashes at the end, tracking."""
+        """Return the address of a page, without scheme, "www.", case, last slashes and tracking."""
         port = "" if self.port is None else f":{self.port}"
         kept = without_tracking(self.query, tracking_parameters)
         query = (f"?{kept}" if kept else "") + (f"#{self.route}" if self.route else "")

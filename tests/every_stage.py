@@ -14,15 +14,15 @@ from builders import open_corpus, sentence, write_corpus, write_jsonl
 
 from assets.stages import STAGES
 from resources.corpus import stops_on_error
-from resources.held_sources import hold_of, under_holds
 from resources.materialize.materialization import (
     Committed,
     check_results,
-    commit_held,
+    commit_rolled_back,
     conclude,
     publish_partitions,
     wrong_use_is_not_retried,
 )
+from resources.rolled_back_sources import rollback_of, with_rollbacks
 from resources.source_faults import SourceFaults
 from resources.stage import Stage, partition_names
 from resources.store.records import Manifest
@@ -95,12 +95,12 @@ def publish(
     corpus: Any, stage: Stage[Any, Any], earlier: Mapping[str, str]
 ) -> tuple[list[Committed], SourceFaults]:
     """Publish all partitions of a stage as its step does, and ask its blocking checks."""
-    corpus = under_holds(replace(corpus, behind=frozenset(earlier)))
+    corpus = with_rollbacks(replace(corpus, behind=frozenset(earlier)))
     names = partition_names(stage, corpus.settings)
-    holds = {source: str(hold) for source, hold in corpus.held.items()}
+    holds = {source: str(hold) for source, hold in corpus.rollbacks.items()}
     faults = SourceFaults(stops_on_error(corpus), {**holds, **earlier})
-    commit_held(corpus, stage, names, faults)
-    planned = [name for name in names if hold_of(corpus, stage, name) is None]
+    commit_rolled_back(corpus, stage, names, faults)
+    planned = [name for name in names if rollback_of(corpus, stage, name) is None]
     done = publish_partitions(corpus, stage, planned, faults)
     assert [each for each in check_results(done) if not each.passed] == []
     context: Any = SimpleNamespace(log=logging.getLogger("tokenmill"))

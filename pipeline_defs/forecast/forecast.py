@@ -18,7 +18,7 @@ from pipeline_defs.forecast.costs import cpu_per_mb
 from pipeline_defs.forecast.reasons import Planned, compare, reasons_of
 from resources.corpus import Corpus
 from resources.errors import InputError, UsageError
-from resources.held_sources import held_plan, under_holds
+from resources.rolled_back_sources import rolled_back_plan, with_rollbacks
 from resources.settings.pipeline import SettingsError
 from resources.settings.sources import web_places
 from resources.stage import Stage, partition_names
@@ -86,7 +86,7 @@ class Before:
 
 def forecast(corpus: Corpus) -> list[Forecast]:
     """Foresee every partition of every used stage, in the order of the flow."""
-    corpus = under_holds(corpus)
+    corpus = with_rollbacks(corpus)
     done: dict[tuple[str, str], Forecast] = {}
     for stage in used_stages(corpus.settings).values():
         for partition in partition_names(stage, corpus.settings):
@@ -142,8 +142,9 @@ def look(
     newest, note = None, ""
     try:
         newest = corpus.store.partition(stage.name, partition).newest_manifest()
-        if held := held_plan(corpus, stage, partition):
-            planned, note = compare(corpus, stage, partition, held), str(corpus.held[partition])
+        if held := rolled_back_plan(corpus, stage, partition):
+            planned = compare(corpus, stage, partition, held)
+            note = str(corpus.rollbacks[partition])
             return Before(stage, partition, newest, planned, note, upstream)
         if stage.name == RAW.name and has_urls(corpus, partition):
             note = "URLs are not requested: their files count as unchanged"

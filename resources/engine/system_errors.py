@@ -85,7 +85,7 @@ def final_errors_explained(store: Path) -> Iterator[None]:
 
 
 class Explanation(NamedTuple):
-    """What the system refused and where, and what to do."""
+    """The refusal of the system, its place, and the remedy."""
 
     fact: str
     remedy: str

@@ -17,7 +17,6 @@ from msgspec import UNSET
 
 from resources.corpus import Corpus, stops_on_error
 from resources.engine.system_errors import final_errors_explained
-from resources.held_sources import held_line, held_manifest, hold_of, under_holds
 from resources.materialize.asset_events import (
     materialized,
     no_events_by_dagster,
@@ -35,6 +34,12 @@ from resources.materialize.metadata import log_line, metadata_of, shown
 from resources.materialize.plan_rounds import plan_rounds
 from resources.profiles import Profile
 from resources.progress import shown_progress
+from resources.rolled_back_sources import (
+    rollback_of,
+    rolled_back_line,
+    rolled_back_manifest,
+    with_rollbacks,
+)
 from resources.run_reports import report_of, write_report
 from resources.run_tasks import run_partitions, stopped_by_errors
 from resources.settings.pipeline import Settings
@@ -69,7 +74,7 @@ from resources.store.records import (
 )
 from resources.store.snapshot import Listing
 from resources.store.store import Partition, StoreError, typed
-from resources.takedowns import check_hold
+from resources.takedowns import check_rollback
 from resources.tasks import GLOBAL, Outcome, Plan
 
 CHECK_CONSERVATION = "row_conservation"
@@ -94,18 +99,6 @@ def stage_asset(
         with interruption_is_not_retried():  # Dagster refuses the type of a generator of results
             yield from run_stage(context, stage)
 
-    checks = [
-        dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)
-        for name, description in CHECKS.items()
-    ]
-    checks += [dg.AssetCheckSpec(CHECK_COMPLETE, asset=stage.name, description=COMPLETE)]
-    others = (stage.check, stage.warning_check, stage.refusal)
-    checks += [
-        dg.AssetCheckSpec(check.name, asset=stage.name, description=check.description)
-        for check in others
-        if check
-    ]
-    checks += [drift_spec(stage.name)] if stage.drift else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # backfill_policy: dagster is pinned for it
         return dg.asset(
@@ -123,13 +116,25 @@ def stage_asset(
             code_version=stage.version_under(settings),
             retry_policy=RETRIES,
             backfill_policy=dg.BackfillPolicy.single_run(),
-            check_specs=checks,
+            check_specs=[*checks_of(stage)],
             required_resource_keys={"corpus"},
             config_schema={
                 flag: dg.Field(bool, default_value=False, description=meaning)
                 for flag, meaning in stage.flags.items()
             },
         )(materialize)
+
+
+def checks_of(stage: Stage[Any, Any]) -> Iterator[dg.AssetCheckSpec]:
+    """Yield the checks of a stage as Dagster lists them; two of them block."""
+    for name, description in CHECKS.items():
+        yield dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)
+    yield dg.AssetCheckSpec(CHECK_COMPLETE, asset=stage.name, description=COMPLETE)
+    for check in (stage.check, stage.warning_check, stage.refusal):
+        if check:
+            yield dg.AssetCheckSpec(check.name, asset=stage.name, description=check.description)
+    if stage.drift:
+        yield drift_spec(stage.name)
 
 
 def dependency(stage: Stage[Any, Any], earlier: str) -> dg.AssetDep:
@@ -147,49 +152,63 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     The step that ends a run then fails if sources failed in it, in this step or an earlier one.
     """
     earlier = earlier_failures(context)
-    flags = frozenset(flag for flag in stage.flags if context.op_execution_context.op_config[flag])
-    corpus = replace(context.resources.corpus, behind=frozenset(earlier), flags=flags)
-    corpus = under_holds(corpus)
+    corpus = corpus_of_step(context, stage, earlier)
     is_partitioned = context.assets_def.partitions_def is not None
     partitions = list(context.partition_keys) if is_partitioned else [GLOBAL]
-    holds = {source: str(hold) for source, hold in corpus.held.items()}
-    faults = SourceFaults(stops_on_error(corpus), holds | earlier)
+    rollbacks = {source: str(each) for source, each in corpus.rollbacks.items()}
+    faults = SourceFaults(stops_on_error(corpus), rollbacks | earlier)
     tags = provenance_tags(context)
-    with (
-        shown_progress(stage.name, context.log.info),
-        wrong_use_is_not_retried(),
-    ):
+    with shown_progress(stage.name, context.log.info), wrong_use_is_not_retried():
         with final_errors_explained(corpus.store.root):
-            held = commit_held(corpus, stage, partitions, faults)
-            planned = [name for name in partitions if hold_of(corpus, stage, name) is None]
+            left = commit_rolled_back(corpus, stage, partitions, faults)
+            planned = [name for name in partitions if rollback_of(corpus, stage, name) is None]
             done = publish_partitions(corpus, stage, planned, faults)
         is_last_attempt = context.retry_number >= RETRIES.max_retries
         faults.raise_unless_survived(len(partitions), is_last_attempt=is_last_attempt)
-    for each in held:
-        context.log.warning(held_line(stage.name, corpus.held[each.manifest.partition]))
+    for each in left:
+        context.log.warning(rolled_back_line(stage.name, corpus.rollbacks[each.manifest.partition]))
     if done:
         context.log.info("\n".join(log_lines(stage, done)))  # one event: each is a write
     if stage.inputs is not None:
         yield from observed_inputs(stage, stage.inputs, done)
         tags = provenance_tags(context)  # of what was planned, which is now the newest observation
-    # Compared before this run's own numbers are part of the history.
-    results = [*check_results(done), *warnings_of_run(context, stage, done)]
+    results = [*check_results(done), *warnings_of_run(context, stage, done)]  # before it is history
     concluded = conclude(context, stage, corpus, done)
-    for each in (*concluded, *held):
+    for each in (*concluded, *left):
         yield materialized(context.asset_key, each.manifest, each.metadata, tags)
     failed = yield from report_failed(context, corpus, stage, faults)
-    if stage.warning_check:
-        results.append(warning_result(stage.warning_check, concluded))
-    if stage.refusal:
-        results.append(refusal_result(corpus, stage, stage.refusal, done))
+    results += verdicts(corpus, stage, concluded, done)
     left_out = {name: why for each in done for name, why in each.left_out.items()}
     skipped = report_skipped(context, corpus, stage, faults, left_out)
-    complete = check_complete(failed, skipped, left_out)
+    results.append(check_complete(failed, skipped, left_out))
     with no_events_by_dagster(context.run):
-        yield dg.MaterializeResult(check_results=[*results, complete])
+        yield dg.MaterializeResult(check_results=results)
     here = {source: f"{stage.name}: {reason}" for source, reason in failed.items()}
     is_all_else_well = all(check.passed for check in results if check.check_name in CHECKS)
     fail_at_the_end(context, here | earlier, is_all_else_well=is_all_else_well)
+
+
+def corpus_of_step(
+    context: dg.AssetExecutionContext, stage: Stage[Any, Any], earlier: Mapping[str, str]
+) -> Corpus:
+    """Return the corpus as a step sees it: flags of the run, sources that failed or stay behind."""
+    config = context.op_execution_context.op_config
+    flags = frozenset(flag for flag in stage.flags if config[flag])
+    corpus = replace(context.resources.corpus, behind=frozenset(earlier), flags=flags)
+    return with_rollbacks(corpus)
+
+
+def verdicts(
+    corpus: Corpus,
+    stage: Stage[Any, Any],
+    concluded: Sequence["Committed"],
+    done: Sequence["Committed"],
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield the results of the checks of warnings, and of what fails single partitions."""
+    if stage.warning_check:
+        yield warning_result(stage.warning_check, concluded)
+    if stage.refusal:
+        yield refusal_result(corpus, stage, stage.refusal, done)
 
 
 def warnings_of_run(
@@ -226,22 +245,22 @@ def observed_inputs(
         yield observed(inputs.asset, each.manifest, version)
 
 
-def commit_held(
+def commit_rolled_back(
     corpus: Corpus, stage: Stage[Any, Any], partitions: Sequence[str], faults: SourceFaults
 ) -> list["Committed"]:
-    """Leave the partitions that are held as they are; a rollback that was killed is finished."""
+    """Leave partitions that are rolled back as they are; finish a rollback that was killed."""
     done = []
     for name in partitions:
-        hold = hold_of(corpus, stage, name)
-        if hold is None:
+        rollback = rollback_of(corpus, stage, name)
+        if rollback is None:
             continue
         folder = corpus.store.partition(stage.name, name)
         with faults.of(name), folder.writing(corpus.settings.keep_manifests, stage.keep):
-            check_hold(corpus.store, hold)
-            manifest = held_manifest(corpus, stage, hold)
+            check_rollback(corpus.store, rollback)
+            manifest = rolled_back_manifest(corpus, stage, rollback)
             if manifest is not None:
                 manifest = folder.commit(manifest, has_new_files=False)
-                own = {"held": str(hold)}
+                own = {"held": str(rollback)}
                 metadata = metadata_of(corpus, stage, manifest, report_of([]), own)
                 done.append(Committed(manifest, metadata, {}, [], []))
     return done
@@ -460,8 +479,8 @@ def report_skipped(
     }
     if skipped:
         line = f"{stage.name} skips {names_of(skipped)}, which failed before"
-        is_held = not corpus.held.keys().isdisjoint(skipped)
-        context.log.warning(f"{line} or are held" if is_held else line)
+        is_rolled_back = not corpus.rollbacks.keys().isdisjoint(skipped)
+        context.log.warning(f"{line} or are rolled back" if is_rolled_back else line)
     return skipped
 
 

@@ -161,7 +161,7 @@ READ_ITEMS = 20  # of a list
 
 
 class ShownTable(msgspec.Struct, frozen=True):
-    """What is known of a partition's preview: names and types of the columns of its main table.
+    """Record of a partition's preview: names and types of the columns of its main table.
 
     xxh3      hash of the file that it was read from; "" if there is none
     texts     fingerprint of what reports quote of documents
@@ -177,7 +177,7 @@ class ShownTable(msgspec.Struct, frozen=True):
 def shown_table(
     corpus: Corpus, table: MainTable | None, manifest: Manifest, texts: Mapping[str, str]
 ) -> ShownTable:
-    """Return what is known of a partition's preview, which is written again if it is another one.
+    """Return the record of a partition's preview, which is written again if it is another one.
 
     `texts` are what reports quote of documents, by their titles.
     """

@@ -81,7 +81,7 @@ def read_yaml(path: Path) -> tuple[object, dict[KeyPath, int]]:
 
 
 def parse_yaml(encoded: bytes, path: str) -> tuple[object, dict[KeyPath, int]]:
-    """Return what YAML says, and the line of every key path; YamlError names `path`."""
+    """Return the content of YAML, and the line of every key path; YamlError names `path`."""
     if len(encoded) > MOST_BYTES:
         raise YamlError(f"{path}: {len(encoded):,} bytes of YAML, over {MOST_BYTES:,}")
     try:

@@ -269,7 +269,7 @@ SAME_ORDER = ("window_shards", "buckets")  # keys that decide the order of a sou
 
 
 def continues_fault(phase: PhaseConfig, phases: Sequence[PhaseConfig]) -> str | None:
-    """Return what is wrong with the phase that a phase continues, None if nothing is."""
+    """Return the fault of the phase that a phase continues, None if there is none."""
     by_name = {each.name: each for each in phases}
     seen, current = [phase.name], phase
     while current.continues is not None:

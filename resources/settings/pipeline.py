@@ -356,7 +356,7 @@ class Settings(FrozenModel):
 
     @property
     def holds_out(self) -> bool:
-        """Whether documents of any source are held out of training."""
+        """Return whether documents of any source are held out of training."""
         return self.holdout is not None or any(source.holdout for source in self.sources)
 
     def source(self, name: str) -> Source:

@@ -79,7 +79,7 @@ def load_plug_in(kind: Kind, name: str, expected: type[T]) -> T:
 
 
 def with_identity(kind: Kind, name: str) -> str:
-    """Return what a fingerprint holds of a name: itself, for a plug-in with package and digest."""
+    """Return a name for fingerprints: that of a plug-in with its package and digest."""
     entry = plug_ins(kind).get(name)
     return name if entry is None else f"{name} of {package_of(entry)} {digest_of(entry)}"
 

@@ -1,7 +1,7 @@
-"""Tags and holds: small files that name manifests, which no clean-up then removes.
+"""Tags and rollbacks: small files that name manifests, which no clean-up then removes.
 
     <store>/_tags/v1.json        the state of the whole corpus under a name
-    <store>/_holds/web.json      the state that a source is held in: runs leave its documents alone
+    <store>/_holds/web.json      the state that a source is rolled back to: runs leave it there
 
 Both are created once and never written over: of two writers one commits. Deleting one is one step.
 """
@@ -44,8 +44,8 @@ class Tag(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return number_in(self.manifests, stage, partition)
 
 
-class HeldSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A source that is held in an earlier state, by a manifest of each of its stages.
+class Rollback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A source that is rolled back to an earlier state: a manifest of each of its stages.
 
     state   the state as it was asked for: a number, or a tag
     """
@@ -56,15 +56,15 @@ class HeldSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     manifests: tuple[NamedManifest, ...]
 
     def number(self, stage: str) -> int | None:
-        """Return the number of a stage's manifest, None if the hold leaves the stage alone."""
+        """Return the number of a stage's manifest, None if the rollback leaves the stage alone."""
         return number_in(self.manifests, stage, self.source)
 
     def __str__(self) -> str:
         because = f" ({self.reason})" if self.reason else ""
-        return f"{self.source!r} is held in state {self.state}{because}"
+        return f"{self.source!r} is rolled back to state {self.state}{because}"
 
 
-Named = TypeVar("Named", Tag, HeldSource)
+Named = TypeVar("Named", Tag, Rollback)
 
 
 def number_in(manifests: Iterable[NamedManifest], stage: str, partition: str) -> int | None:
@@ -78,8 +78,8 @@ def tag_path(root: Path, name: str) -> Path:
     return root / TAGS / f"{name}{SUFFIX}"
 
 
-def hold_path(root: Path, source: str) -> Path:
-    """Return the path of the hold of a source, whose name is that of a partition."""
+def rollback_path(root: Path, source: str) -> Path:
+    """Return the path of the rollback of a source, whose name is that of a partition."""
     return root / HOLDS / f"{source}{SUFFIX}"
 
 
@@ -88,18 +88,18 @@ def read_tags(root: Path) -> dict[str, Tag]:
     return {name: each for name, each in read_folder(root / TAGS, Tag) if is_tag_name(name)}
 
 
-def read_hold(root: Path, source: str) -> HeldSource | None:
-    """Return the hold of a source, None if it is not held; StoreError if its file is damaged."""
-    return read_named(hold_path(root, source), HeldSource)
+def read_rollback(root: Path, source: str) -> Rollback | None:
+    """Return the rollback of a source, None if there is none; StoreError if its file is damaged."""
+    return read_named(rollback_path(root, source), Rollback)
 
 
-def read_holds(root: Path) -> dict[str, HeldSource]:
-    """Return the holds by source; StoreError if the file of one is damaged."""
-    return dict(read_folder(root / HOLDS, HeldSource))
+def read_rollbacks(root: Path) -> dict[str, Rollback]:
+    """Return the rollbacks by source; StoreError if the file of one is damaged."""
+    return dict(read_folder(root / HOLDS, Rollback))
 
 
 def read_folder(folder: Path, kind: type[Named]) -> list[tuple[str, Named]]:
-    """Read the files of a folder of tags or holds: (name, content), sorted by name."""
+    """Read the files of a folder of tags or rollbacks: (name, content), sorted by name."""
     medium = medium_of(folder)
     names = [name for name in medium.names(folder) if name.endswith(SUFFIX) and name[0] != "."]
     found = medium.each(lambda name: read_named(folder / name, kind), names)
@@ -108,7 +108,7 @@ def read_folder(folder: Path, kind: type[Named]) -> list[tuple[str, Named]]:
 
 
 def read_named(path: Path, kind: type[Named]) -> Named | None:
-    """Read a tag or a hold, None if there is none; StoreError if it is damaged."""
+    """Read a tag or a rollback, None if there is none; StoreError if it is damaged."""
     try:
         return msgspec.json.decode(unsealed(medium_of(path.parent).read(path)), type=kind)
     except FileNotFoundError:
@@ -120,13 +120,13 @@ def read_named(path: Path, kind: type[Named]) -> Named | None:
         ) from error
 
 
-def create(path: Path, named: Tag | HeldSource) -> bool:
-    """Write a tag or a hold if its name is free; False if it has other content."""
+def create(path: Path, named: Tag | Rollback) -> bool:
+    """Write a tag or a rollback if its name is free; False if it has other content."""
     return medium_of(path.parent).create(path, sealed(to_line(named)))
 
 
 def delete(path: Path) -> bool:
-    """Delete a tag or a hold; False if there is none."""
+    """Delete a tag or a rollback; False if there is none."""
     medium = medium_of(path.parent)
     is_there = medium.size(path) is not None
     medium.remove_all([path])
@@ -134,9 +134,9 @@ def delete(path: Path) -> bool:
 
 
 def numbers_named(root: Path, stage: str, partition: str) -> set[int]:
-    """Return the numbers of a partition's manifests that a tag or a hold names."""
+    """Return the numbers of a partition's manifests that a tag or a rollback names."""
     lists = [each.manifests for each in read_tags(root).values()]
-    lists += [each.manifests for each in read_holds(root).values()]
+    lists += [each.manifests for each in read_rollbacks(root).values()]
     numbers = {number_in(manifests, stage, partition) for manifests in lists}
     return {number for number in numbers if number is not None}
 
@@ -145,7 +145,7 @@ def wait_for_sweepers(root: Path, manifests: Iterable[NamedManifest]) -> list[Na
     """Wait for clean-ups that began before a file that names these manifests was written.
 
     Returns the manifests that one of them removed. Later clean-ups have seen the file: a sweeper
-    reads tags and holds only when it is alone in its partition.
+    reads tags and rollbacks only when it is alone in its partition.
     """
     gone = []
     for each in manifests:

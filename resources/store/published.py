@@ -64,7 +64,7 @@ class PublishedFile:
         return os.path.relpath(self.unchecked_path, folder)
 
     def state(self) -> State:
-        """Return what changes when the file does; DamagedFileError if its size is wrong."""
+        """Return what tells a changed file; DamagedFileError if its size is wrong."""
         is_copy = scratch_of(self.unchecked_path.parent) is not None
         try:
             status = (self.brought() if is_copy else self.unchecked_path).stat()

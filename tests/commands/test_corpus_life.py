@@ -31,7 +31,7 @@ from pipeline_defs.commands.states.diff import (
 )
 from pipeline_defs.commands.states.tag import make_tag
 from pipeline_defs.definitions import build_defs
-from resources.store.named_states import read_hold
+from resources.store.named_states import read_rollback
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGES = ["raw", "filtered", "signatures", "deduped", "tokenized", "bucketed", "sharded"]
@@ -200,7 +200,7 @@ def test_a_rollback_is_told_and_held_until_it_is_released(corpus: Any, cli: Cli)
         assert fingerprints(corpus) == first  # `deduped` too: no decision on them changed
         assert OF_BOTH in texts(corpus, "notes")  # the copy that was removed for the one gone
         held = metadata_of(result, "raw", "prose")["held"].value
-        assert held == "'prose' is held in state 1 (bad file)"
+        assert held == "'prose' is rolled back to state 1 (bad file)"
         assert "held" not in metadata_of(result, "raw", "notes")
         assert f"{held}: `corpus states rollback prose --release`" in cli.out("status")
         assert cli.json("status")["held"] == {"prose": held}
@@ -244,7 +244,7 @@ def test_a_build_from_nothing_with_the_ledger_equals_a_build_after_a_rollback(
     config = yaml.safe_load(corpus.config.read_text())
     rules = config["filters"]["rules"]
     config["dedup"] = {"ledger": "ledger.json"}
-    # The rules of its state are still those of the held source.
+    # The rules of its state are still those of the rolled-back source.
     loose = {**rules, "length": {"min_chars": 20}}
     config["sources"][0]["filters"] = {"rules": loose}
     (other / "pipeline.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
@@ -265,7 +265,7 @@ def test_a_killed_rollback_is_finished_by_the_same_command(corpus: Any) -> None:
     first, commits = state_1(corpus), 4
 
     assert killed(corpus, commits, "rollback", "prose", "--to", "1") == -9
-    assert read_hold(corpus.store.root, "prose") is not None
+    assert read_rollback(corpus.store.root, "prose") is not None
     assert fingerprints(corpus)[:commits] == first[:commits]
     assert fingerprints(corpus)[commits:] != first[commits:]
     assert not find_faults(corpus.store).faults

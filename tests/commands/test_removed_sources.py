@@ -16,7 +16,7 @@ from assets.filtered.asset import STAGE as FILTERED
 from assets.raw.asset import STAGE as RAW
 from pipeline_defs.commands.main import main
 from pipeline_defs.commands.states.tag import make_tag
-from resources.store.named_states import HeldSource, create, hold_path, read_holds
+from resources.store.named_states import Rollback, create, read_rollbacks, rollback_path
 
 Told = Callable[..., Any]
 
@@ -55,7 +55,7 @@ def places(folder: Path) -> list[str]:
 
 
 def test_a_removed_source_is_named_and_removed_when_asked_for(told: Told, tmp_path: Path) -> None:
-    create(hold_path(tmp_path / "store", "old"), HeldSource("old", "1", "", ()))
+    create(rollback_path(tmp_path / "store", "old"), Rollback("old", "1", "", ()))
     named = told(("web",))
     assert [*named["removed_sources"]] == ["old"]
     assert {each["partition"] for each in named["partitions"]} == {"old"}
@@ -64,7 +64,7 @@ def test_a_removed_source_is_named_and_removed_when_asked_for(told: Told, tmp_pa
     removed = told(("web",), "--delete")
     assert removed["is_deleted"]
     assert places(tmp_path) == ["filtered/web", "raw/web"]
-    assert not read_holds(tmp_path / "store")
+    assert not read_rollbacks(tmp_path / "store")
     assert told(("web",))["removed_sources"] == {}
 
 

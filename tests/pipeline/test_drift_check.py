@@ -1,4 +1,4 @@
-"""What a run adds is compared with the profiles in Dagster's real records."""
+"""The parts that a run adds are compared with the profiles in Dagster's real records."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from pipeline_defs.commands.main import main
 from pipeline_defs.commands.states.rollback import begin, go_back
 from resources.errors import UsageError
 from resources.store.store import StoreError
-from resources.takedowns import check_hold
+from resources.takedowns import check_rollback
 
 URL = "https://a.example/1"
 TAKE_DOWN = ["takedown", "--url", URL, "--reason", "ticket 7"]
@@ -75,7 +75,7 @@ def test_a_held_source_is_not_published_with_what_was_taken_down(
     assert release in cli.out(*TAKE_DOWN)
 
     with pytest.raises(StoreError, match=f"takedown 1 .*{release}"):
-        check_hold(corpus.store, hold)
+        check_rollback(corpus.store, hold)
     result = dagster_build(corpus, "raw", raise_on_error=False)
     assert not result.success
     with pytest.raises(MixError, match=r"would draw documents of takedown 1 \(ticket 7\) from"):

@@ -1,4 +1,4 @@
-"""What the config of deduplication refuses, and that a dumped config is read back as it was."""
+"""The config of deduplication refuses what has no effect; a dumped one is read back."""
 
 from typing import Any
 

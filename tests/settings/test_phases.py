@@ -1,4 +1,4 @@
-"""What a phase may ask for, and what is said of what it may not."""
+"""Keys of a phase that go together, and messages on those that do not."""
 
 import math
 import re

@@ -24,14 +24,14 @@ from resources.errors import UsageError
 from resources.settings.pipeline import load_settings
 from resources.store.kept_manifests import KeptManifests
 from resources.store.named_states import (
-    HeldSource,
     NamedManifest,
+    Rollback,
     Tag,
     create,
     delete,
-    hold_path,
-    read_hold,
+    read_rollback,
     read_tags,
+    rollback_path,
     tag_path,
 )
 from resources.store.records import Manifest, Stats, add_stats, fingerprint_of
@@ -86,7 +86,7 @@ def needed_files(corpus: Corpus, keep: int) -> set[str]:
         (m.stage, m.partition, m.number) for t in read_tags(root).values() for m in t.manifests
     }
     for source in corpus.settings.source_names():
-        if hold := read_hold(root, source):
+        if hold := read_rollback(root, source):
             named |= {(m.stage, m.partition, m.number) for m in hold.manifests}
             needed.add(f"_holds/{source}.json")
     for folder in corpus.store.partitions():
@@ -163,7 +163,7 @@ class LifeOfACorpus(RuleBasedStateMachine):
     @rule(data=strategies.data())
     def release(self, data: Any) -> None:
         source = data.draw(strategies.sampled_from(sorted(self.holds)))
-        assert delete(hold_path(self.store.root, source))
+        assert delete(rollback_path(self.store.root, source))
         del self.holds[source]
 
     @rule(keep=strategies.sampled_from([1, 2, 3]))
@@ -234,7 +234,7 @@ def test_on_an_object_store_a_tag_keeps_its_state_and_the_rest_goes(
         delete_tag(store, "v1")
         list(collect(store, 1, {}, is_dry=False))
         assert raw.manifest_numbers() == [1, 5]  # the hold names it
-        assert delete(hold_path(store.root, "prose"))
+        assert delete(rollback_path(store.root, "prose"))
         list(collect(store, 1, {}, is_dry=False))
         assert raw.manifest_numbers() == [5]
         assert not find_faults(store).faults
@@ -302,8 +302,8 @@ def test_a_second_rollback_waits_for_the_release_of_the_first(tmp_path: Path) ->
 
     first = begin(corpus.store, "prose", "1", "bad")
     assert begin(corpus.store, "prose", "1", "another reason") == first
-    assert isinstance(first, HeldSource)
-    with pytest.raises(UsageError, match=r"'prose' is held in state 1 \(bad\).*--release"):
+    assert isinstance(first, Rollback)
+    with pytest.raises(UsageError, match=r"'prose' is rolled back to state 1 \(bad\).*--release"):
         begin(corpus.store, "prose", "2", "")
 
 

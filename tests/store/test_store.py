@@ -1,4 +1,4 @@
-"""What is published is whole; what is not published does not exist; of two writers one commits."""
+"""Published parts are whole, all others do not exist, and of two writers one commits."""
 
 import fcntl
 import hashlib

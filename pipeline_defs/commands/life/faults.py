@@ -27,7 +27,7 @@ from assets.mixed.mixture_files import mixture_files, read_mixture
 from assets.raw.places.patch_files import patch_paths, read_patch_file
 from assets.sharded.shard_files import MANIFEST_NAME
 from resources.store.medium import medium_of
-from resources.store.named_states import read_holds, read_tags
+from resources.store.named_states import read_rollbacks, read_tags
 from resources.store.records import FileRecord, Manifest, PartRecord, add_stats, fingerprint_of
 from resources.store.scratch import place_of
 from resources.store.store import Partition, Store, StoreError, is_written, part_stem
@@ -152,7 +152,7 @@ def unreadable_files(root: Path) -> Iterator[str]:
     ]
     numbers = range(1, count_takedowns(root) + 1)
     reads += [partial(read_takedown, takedown_path(root, number)) for number in numbers]
-    reads += [partial(read_tags, root), partial(read_holds, root)]
+    reads += [partial(read_tags, root), partial(read_rollbacks, root)]
     for read in reads:
         try:
             read()

@@ -21,7 +21,7 @@ from resources.dagster_home import dagster_home, prepare_home, records_folder
 from resources.runs.run_notes import RUNNING, RunNote, is_gone, read_notes
 from resources.settings.pipeline import Settings, config_path, load_settings, store_root
 from resources.store.medium import medium_of
-from resources.store.named_states import read_holds
+from resources.store.named_states import read_rollbacks
 from resources.store.scratch import place_of
 
 # assets.stages has them too, and takes 2 s to import; a test compares the two.
@@ -136,7 +136,7 @@ def status_of(settings: Settings, store: Path, num_ended: int) -> Status:
         sources=states_of(store, ended, settings.source_names(), SOURCE_STAGES),
         all_sources=states_of(store, ended, [GLOBAL], GLOBAL_STAGES)[GLOBAL],
         phases=states_of(store, ended, settings.phase_names(), PHASE_STAGES),
-        held={source: str(hold) for source, hold in read_holds(store).items()},
+        held={source: str(hold) for source, hold in read_rollbacks(store).items()},
     )
 
 

@@ -34,7 +34,7 @@ from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.store.disk import TEMPORARY_PREFIX
 from resources.store.medium import medium_of
-from resources.store.named_states import HOLDS, hold_path
+from resources.store.named_states import HOLDS, rollback_path
 from resources.store.named_states import delete as delete_hold
 from resources.store.preview_files import PREVIEWS, preview_paths
 from resources.store.scratch import place_of
@@ -119,7 +119,7 @@ def collected(corpus: Corpus, keep: int, named: Collection[str], *, delete: bool
     keeps = {name: 0 if name in wanted else keep for name in removed}
     if delete:
         for name in wanted:
-            delete_hold(hold_path(corpus.store.root, name))
+            delete_hold(rollback_path(corpus.store.root, name))
     found = [*collect(corpus.store, keep, keeps, is_dry=not delete)]
     for place in (place for name in wanted if delete for place in removed[name]):
         remove_empty(place)

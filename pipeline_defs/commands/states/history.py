@@ -28,7 +28,7 @@ from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
 from resources.store.kept_manifests import KeptManifests
-from resources.store.named_states import read_hold, read_tags
+from resources.store.named_states import read_rollback, read_tags
 from resources.takedowns import id_of, read_takedowns
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def history_of(corpus: Corpus, source: str, stage: str | None) -> History:
     stage = stage or kept.last_stage()
     states = [chain_of(kept, stage, number) for number, _ in kept.newest_first(stage)]
     tags = read_tags(corpus.store.root).values()
-    hold = read_hold(corpus.store.root, source)
+    hold = read_rollback(corpus.store.root, source)
     entries: list[Entry] = []
     for state, before in zip(states, [*states[1:], None], strict=True):
         names = tuple(tag.name for tag in tags if tag.number(stage, source) == state.number)

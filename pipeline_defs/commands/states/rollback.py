@@ -24,17 +24,17 @@ from resources.dagster_home import prepare_home
 from resources.errors import UsageError
 from resources.store.kept_manifests import KeptManifests
 from resources.store.named_states import (
-    HeldSource,
     NamedManifest,
+    Rollback,
     create,
     delete,
-    hold_path,
-    read_hold,
+    read_rollback,
+    rollback_path,
 )
 from resources.store.records import Manifest
 from resources.store.snapshot import Listing
 from resources.store.store import Store, StoreError
-from resources.takedowns import check_hold, forbidden_in, forbidden_in_hold
+from resources.takedowns import check_rollback, forbidden_in, forbidden_in_rollback
 
 NEEDED = ("raw", "filtered", "signatures", "deduped", "tokenized", "bucketed", "sharded")
 
@@ -64,7 +64,7 @@ def rollback(
             release_hold(corpus, source)
         else:
             hold = begin(corpus.store, source, to, reason)
-            check_hold(corpus.store, hold)  # a takedown may have come after a command was killed
+            check_rollback(corpus.store, hold)  # a takedown may have come since
             report(go_back(corpus, hold), hold)
             say(
                 f"{hold}. Runs leave its documents as they are until `corpus states rollback "
@@ -76,22 +76,22 @@ def rollback(
 def release_hold(corpus: Corpus, source: str) -> None:
     """End the hold of a source."""
     root, numbers = corpus.store.root, corpus.store.partition("raw", source).manifest_numbers()
-    if read_hold(root, source) is not None and numbers:
+    if read_rollback(root, source) is not None and numbers:
         record_consent(root, AcceptedShrink(source, numbers[-1], ANY_STATE))
-    if not delete(hold_path(root, source)):
+    if not delete(rollback_path(root, source)):
         raise UsageError(f"{source!r} is not held. `corpus status` names the sources that are.")
     say(f"Released {source}. The next run builds it of today's inputs and config.")
 
 
-def begin(store: Store, source: str, to: str, reason: str) -> HeldSource:
+def begin(store: Store, source: str, to: str, reason: str) -> Rollback:
     """Hold a source in a state; return the hold that there is if it is of the same state."""
-    held = read_hold(store.root, source)
+    held = read_rollback(store.root, source)
     if held is None:
         held = hold_of_state(store, state_of(KeptManifests(store, source), to), reason)
         refuse_forbidden(store, held)
-        if create(hold_path(store.root, source), held):
+        if create(rollback_path(store.root, source), held):
             return held
-        held = read_hold(store.root, source)
+        held = read_rollback(store.root, source)
     if held is None or held.state != to:
         raise UsageError(
             f"{held or source}. Finish that with `corpus states rollback {source} --to "
@@ -101,7 +101,7 @@ def begin(store: Store, source: str, to: str, reason: str) -> HeldSource:
     return held
 
 
-def hold_of_state(store: Store, state: SourceState, reason: str) -> HeldSource:
+def hold_of_state(store: Store, state: SourceState, reason: str) -> Rollback:
     """Return the hold of a state; StoreError if a stage of it or a file is no longer there."""
     wanted = NEEDED[: NEEDED.index(state.stage) + 1] if state.stage in NEEDED else NEEDED
     lost = [stage for stage in wanted if stage not in state.manifests]
@@ -124,12 +124,12 @@ def hold_of_state(store: Store, state: SourceState, reason: str) -> HeldSource:
         NamedManifest(stage, state.source, number, manifest.fingerprint)
         for stage, (number, manifest) in state.manifests.items()
     )
-    return HeldSource(state.source, state.name, reason, tuple(named))
+    return Rollback(state.source, state.name, reason, tuple(named))
 
 
-def refuse_forbidden(store: Store, wanted: HeldSource) -> None:
+def refuse_forbidden(store: Store, wanted: Rollback) -> None:
     """Raise StoreError for a state with documents that were taken down; name one without them."""
-    found = forbidden_in_hold(store, wanted)
+    found = forbidden_in_rollback(store, wanted)
     if found is None:
         return
     kept = KeptManifests(store, wanted.source)
@@ -144,7 +144,7 @@ def refuse_forbidden(store: Store, wanted: HeldSource) -> None:
     )
 
 
-def go_back(corpus: Corpus, hold: HeldSource) -> dict[str, tuple[int, Manifest]]:
+def go_back(corpus: Corpus, hold: Rollback) -> dict[str, tuple[int, Manifest]]:
     """Commit the manifests that a hold names as the newest; return them with their new numbers."""
     done: dict[str, tuple[int, Manifest]] = {}
     for named in hold.manifests:
@@ -156,7 +156,7 @@ def go_back(corpus: Corpus, hold: HeldSource) -> dict[str, tuple[int, Manifest]]
     return done
 
 
-def report(done: Mapping[str, tuple[int, Manifest]], hold: HeldSource) -> None:
+def report(done: Mapping[str, tuple[int, Manifest]], hold: Rollback) -> None:
     """Tell Dagster the state of every stage, for its UI and `corpus states history`."""
     import dagster as dg  # takes 2 s
 

@@ -24,7 +24,7 @@ from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.store.medium import medium_of
-from resources.store.named_states import delete, read_hold, read_tags, tag_path
+from resources.store.named_states import delete, read_rollback, read_tags, tag_path
 from resources.store.preview_files import preview_paths
 from resources.store.scratch import place_of
 from resources.store.store import Partition, part_stem
@@ -237,7 +237,7 @@ def purge_states(root: Path, held: Sequence[Held], tags: Sequence[str]) -> None:
         if each.number is None or each.is_newest:
             continue
         stage, name = each.partition.stage, each.partition.name
-        hold = read_hold(root, name)
+        hold = read_rollback(root, name)
         if hold is not None and hold.number(stage) == each.number:
             say(f"{stage}[{name}] manifest {each.number} stays: {hold}. Release it first.")
             continue
@@ -258,7 +258,7 @@ def step_of(corpus: Corpus, each: Held) -> str:
     stage, name, root = each.partition.stage, each.partition.name, corpus.store.root
     if stage in SOURCE_STAGES and name not in corpus.settings.source_names():
         return "`corpus states gc --delete` removes it: pipeline.yaml has no such source"
-    hold = read_hold(root, name)
+    hold = read_rollback(root, name)
     if hold is not None and (each.is_newest or hold.number(stage) == each.number):
         return f"corpus states rollback {name} --release, corpus build, then --purge"
     if each.number is None:

@@ -33,7 +33,7 @@ from resources.corpus import Corpus
 from resources.dagster_home import tables_folder
 from resources.errors import UsageError
 from resources.settings.named_files import NamedFileError, read_named_file
-from resources.store.named_states import read_holds, read_tags
+from resources.store.named_states import read_rollbacks, read_tags
 from resources.store.preview_files import remove_previews
 from resources.store.store import Store
 from resources.takedowns import (
@@ -42,7 +42,7 @@ from resources.takedowns import (
     UrlForm,
     add_takedown,
     forbidden_documents,
-    forbidden_in_hold,
+    forbidden_in_rollback,
     read_takedowns,
 )
 from resources.urls import parse_url
@@ -163,8 +163,8 @@ def remove_old_tables(root: Path) -> None:
 
 def named_states_with(store: Store) -> Iterator[str]:
     """Yield what to do about holds and tags of states with documents that were taken down."""
-    for source, hold in read_holds(store.root).items():
-        if found := forbidden_in_hold(store, hold):
+    for source, hold in read_rollbacks(store.root).items():
+        if found := forbidden_in_rollback(store, hold):
             yield (
                 f"{hold}, which has {found}. A build fails for it until you give `corpus states "
                 f"rollback {source} --release`; until then no phase that draws from it is mixed or "

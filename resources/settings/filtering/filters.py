@@ -85,13 +85,13 @@ class FilterConfig(FrozenModel):
 
     @property
     def has_percentile(self) -> bool:
-        """Whether a rule looks at the percentile of the quality score."""
+        """Return whether a rule looks at the percentile of the quality score."""
         quality = self.rules.quality
         return quality is not None and quality.min_percentile is not None
 
     @property
     def uses_profanity(self) -> bool:
-        """Whether a rule in force looks at profane words."""
+        """Return whether a rule in force looks at profane words."""
         c4 = self.rules.c4
         return self.rules.profanity is not None or (c4 is not None and c4.bad_words)
 
