@@ -14,7 +14,7 @@ from assets.filtered.line_edits import edit_lines
 from resources.settings.filtering.filter_steps import C4Lines, LinesConfig, RefinedWebLines
 
 PAPER = C4Lines()
-DATATROVE = C4Lines(end_marks=(".", "?", "!", '"', "'"), min_words=3)
+DATATROVE = C4Lines(end_marks=(".", "?", "!", '"', "'"), min_words=3, count_citations=True)
 LENIENT = C4Lines(
     end_marks=None, min_words=0, max_word_length=4, javascript=False, policy=False, citations=False
 )
@@ -121,13 +121,15 @@ def slow_c4_line(line: str, rules: C4Lines | None, counts: dict[str, int]) -> tu
     limit = rules.max_word_length if rules else 0
     if limit and any(len(word) > limit for word in line.split()):
         return line, "long_word_lines"
+    words = line.split()
     if rules and rules.citations:
         line, removed = CITATION.subn("", line)
         counts["citations"] += removed
+        words = words if rules.count_citations else line.split()
     if rules and rules.end_marks is not None and not is_finished(line, rules.end_marks):
-        return line, "unfinished_lines"
-    if rules and len(line.split()) < rules.min_words:
-        return line, "few_word_lines"
+        return " ".join(words), "unfinished_lines"
+    if rules and len(words) < rules.min_words:
+        return " ".join(words), "few_word_lines"
     counts["lorem_ipsum_lines"] += "lorem ipsum" in ascii_lower(line)
     has_javascript = "javascript" in ascii_lower(line)
     if has_javascript and rules and rules.javascript:
@@ -344,6 +346,41 @@ def test_a_sentence_ends_at_its_mark(line: str, sentences: int) -> None:
 )
 def test_c4_line(line: str, kept: str) -> None:
     assert edited(line, c4=PAPER) == kept
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("BREAKING News", ""),
+        ("      BREAKING News", "      BREAKING News"),  # indentation counts, as in DCLM
+        ("BREAKINGnews here", "BREAKINGnews here"),
+        ("123 456", "123 456"),
+        ("1234", ""),
+        ("one", ""),
+        (" two words ", " two words "),
+        ("3,400.5k views!", ""),
+        ("- 12 shares", ""),
+        ("12shares of it", "12shares of it"),
+        ("12 cats", "12 cats"),
+        ("0 items in cart now", "0 now"),
+        ("Sign-in to read on", "to read on"),
+        ("Sign-ins to read on", "Sign-ins to read on"),
+        ("It fell. Read more…", "It fell."),
+        ("It fell. READ MORE...", "It fell."),
+        ("a b c d e f g h i read more...", "a b c d e f g h i read more..."),
+        ("a b c d e f g h read more...", "a b c d e f g h"),
+    ],
+)
+def test_refinedweb_line(line: str, kept: str) -> None:
+    rules = RefinedWebLines(min_words=2, max_numeric=0.999)
+    for text, rest in (
+        (line, kept),
+        (f"a b\n{line}\n\n \nc d", f"a b\n{kept}\n\nc d" if kept else "a b\n\nc d"),
+    ):
+        found, counts = edit(text, refinedweb=rules)
+        assert found == rest
+        assert counts["refinedweb_lines"] == (not kept)
+        assert counts["refinedweb_words"] == len(line.split()) - len(kept.split())
 
 
 @pytest.mark.parametrize(

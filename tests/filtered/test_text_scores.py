@@ -5,11 +5,13 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assets.filtered.kernels import text_words
 from assets.filtered.kernels.ngrams import DUPLICATE_SIZES, NGRAM_COUNTS, TOP_SIZES
 from assets.filtered.kernels.text_scores import BLOCK_BYTES, count_text, count_work
 from assets.filtered.kernels.text_words import Count
@@ -26,6 +28,23 @@ NASTY = [
 ]  # fmt: skip
 PASSAGE = "one two three four five six seven eight nine ten eleven twelve"  # 51 letters
 THRICE = f"{PASSAGE} red {PASSAGE} green blue {PASSAGE}"  # 165 letters in words
+
+
+def test_character_classes_are_those_of_str() -> None:
+    tests: dict[int, Callable[[str], bool]] = {
+        text_words.SPACE: str.isspace,
+        text_words.LETTER: str.isalpha,
+        text_words.ALPHANUMERIC: str.isalnum,
+        text_words.DIGIT: str.isdigit,
+        text_words.UPPERCASE: str.isupper,
+        text_words.TERMINAL: set(TERMINAL_MARKS).__contains__,
+        text_words.BULLET: set(BULLETS).__contains__,
+        text_words.SINGLE: lambda c: any(first <= ord(c) <= last for first, last in SINGLES),
+    }
+    classes = text_words.character_classes()
+    for bit, test in tests.items():
+        expected = [code for code in range(0x110000) if test(chr(code))]
+        assert np.flatnonzero(classes & bit).tolist() == expected
 
 
 @pytest.mark.slow

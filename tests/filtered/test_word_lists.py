@@ -151,6 +151,20 @@ def test_a_row_does_not_depend_on_its_neighbours(rows: list[tuple[str, str | Non
     assert count_listed(texts, langs, LISTS).to_dicts() == [count(*row) for row in rows]
 
 
+def test_two_sets_of_lists_are_counted_in_one_pass() -> None:
+    others = WordLists(stop_words=("heart",), vocabulary={"own": ("of the", "attack")})
+    texts = pl.Series(["Attack of the heart, son of a bitch", "x " * 2045 + "of the heart", ""])
+    langs = pl.Series(["en", None, "fr"])
+
+    both, own, other = (
+        count_listed(texts, langs, *lists) for lists in ((LISTS, others), (LISTS,), (others,))
+    )
+
+    assert both.select(COLUMNS).equals(own)
+    assert both["other_stop_words"].to_list() == other["stop_words"].to_list() == [1, 1, 0]
+    assert both["other_vocabulary_words"].to_list() == other["vocabulary_words"].to_list()
+
+
 @pytest.mark.parametrize("size", [2046, 2047, 2048, 2049, 4095])
 def test_a_phrase_is_found_across_the_kernels_buffers(size: int) -> None:
     counts = count("x " * (size - 3) + "attack of the heart don't " + "y " * 5)
