@@ -15,19 +15,97 @@ import os
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from pipeline_defs.commands.build.estimate import Compared, compare_with_build
+from assets.report.sample_intervals import Interval
+from assets.stages import used_stages
+from pipeline_defs.forecast.estimation import Estimate, SourceEstimate
 from pipeline_defs.forecast.estimation import estimate_corpus as estimate
+from pipeline_defs.forecast.sampled_store import bytes_on_disk
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import HOME_VARIABLE
+from resources.run_reports import read_report
 from resources.settings.pipeline import CONFIG_VARIABLE
+from resources.stage import partition_names
 from resources.store.store import Store
+
+ALL = "all"
+
+
+class Compared(NamedTuple):
+    """An amount of a source, or of all, as it was estimated and as it is."""
+
+    source: str
+    amount: str
+    estimated: Interval
+    actual: float
+
+    @property
+    def error(self) -> float | None:
+        """Return the relative error of the value, None where there is nothing."""
+        return self.estimated.value / self.actual - 1 if self.actual else None
+
+
+def compare_with_build(corpus: Corpus, made: Estimate) -> list[Compared]:
+    """Compare every amount of an estimate with the newest manifests.
+
+    StoreError if a source is not built. Rules that the sample did not see broken are compared, too:
+    their estimate is the limit of what was not seen.
+    """
+    found: list[Compared] = []
+    total: dict[str, float] = {}
+    for name, each in made.sources.items():
+        actual = actual_amounts(corpus, name)
+        total = {key: total.get(key, 0.0) + value for key, value in actual.items()}
+        found += [Compared(name, key, each.amounts[key], value) for key, value in actual.items()]
+        found += list(compared_rules(corpus, name, each))
+    if set(made.sources) == set(corpus.settings.source_names()):
+        total |= {"CPU seconds": cpu_seconds(corpus), "disk bytes": float(bytes_on_disk(corpus))}
+    found += [Compared(ALL, key, made.total[key], value) for key, value in total.items()]
+    return found
+
+
+def actual_amounts(corpus: Corpus, source: str) -> dict[str, float]:
+    """Return what a source has in the newest manifests."""
+    raw, filtered, deduped, tokenized = (
+        corpus.store.newest(stages[name], source).stats
+        for stages in [used_stages(corpus.settings)]
+        for name in ("raw", "filtered", "deduped", "tokenized")
+    )
+    return {
+        "documents": raw.rows_kept,
+        "text bytes": raw.text_bytes,
+        "removed by rules": sum(filtered.rejected.values()),
+        "removed as copies": deduped.duplicates,
+        "tokens before deduplication": tokenized.tokens * filtered.bytes / max(1, deduped.bytes),
+        "documents kept": deduped.rows_kept,
+        "tokens": tokenized.tokens,
+    }
+
+
+def compared_rules(corpus: Corpus, source: str, each: SourceEstimate) -> Iterator[Compared]:
+    """Yield the rules that a source's documents break."""
+    filtered = used_stages(corpus.settings)["filtered"]
+    broken = corpus.store.newest(filtered, source).stats.numbers.broken_rules
+    for rule in sorted({*broken, *each.rules}):
+        estimated = each.rules.get(rule, each.unseen)
+        yield Compared(source, f"rule {rule}", estimated, broken.get(rule, 0))
+
+
+def cpu_seconds(corpus: Corpus) -> float:
+    """Return the CPU seconds of the last run of every partition, under this DAGSTER_HOME."""
+    return sum(
+        read_report(corpus.store.root, stage.name, partition).cpu_seconds
+        for stage in used_stages(corpus.settings).values()
+        for partition in partition_names(stage, corpus.settings)
+    )
 
 
 def main() -> None:

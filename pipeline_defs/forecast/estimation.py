@@ -34,9 +34,6 @@ from assets.tokenized.tokenizer_asset import kept_manifest
 from pipeline_defs.forecast.costs import Volume, disk_bytes, speed_of, total_seconds
 from pipeline_defs.forecast.sampled_store import Sampled, build_sample
 from resources.corpus import Corpus
-from resources.dagster_home import records_folder
-from resources.store.records import to_json
-from resources.store.store import StoreError
 
 AMOUNTS = ("documents", "text_bytes", "removed", "kept_bytes", "fewest_tokens", "most_tokens")
 OF_BYTES = {"text_bytes", "kept_bytes", "fewest_tokens", "most_tokens"}
@@ -304,23 +301,3 @@ def less_copies(amount: Interval, copies: Interval, kept: float) -> Interval:
         amount.low * max(0.0, 1 - copies.high / kept),
         amount.high * (1 - copies.low / kept),
     )
-
-
-def estimate_path(corpus: Corpus) -> Path:
-    """Return where the last estimate of a store is kept, with our records of its runs."""
-    return records_folder(corpus.store.root) / "estimate.json"
-
-
-def keep_estimate(corpus: Corpus, made: Estimate) -> None:
-    """Keep an estimate, to be compared with the build that follows."""
-    path = estimate_path(corpus)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(to_json(made))
-
-
-def kept_estimate(corpus: Corpus) -> Estimate:
-    """Read the last estimate; StoreError if there is none."""
-    path = estimate_path(corpus)
-    if not path.is_file():
-        raise StoreError(f"{path}: there is no estimate of this store. Run `corpus estimate`.")
-    return msgspec.json.decode(path.read_bytes(), type=Estimate)
