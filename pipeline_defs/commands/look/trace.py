@@ -80,9 +80,9 @@ def trace(document: DocumentId = None, /, *, place: Place | None = None, json: J
     corpus = load_corpus()
     try:
         found = trace_place(corpus, place) if trace_place else None
+        result = found or trace_document(corpus, str(document).lower())
     except CorpusError as error:
         raise StoreError(str(error)) from error
-    result = found or trace_document(corpus, str(document).lower())
     if json:
         print_json(masked_values(msgspec.to_builtins(result)))
     elif isinstance(result, DocumentTrace):
