@@ -75,7 +75,6 @@ def start_as_fork(preload: Sequence[str]) -> None:
         if pid == 0:
             os.close(alive_w)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the handler is the run's own
-            wait_for_demand(listener.fileno(), alive_r)
             serve(os.dup(listener.fileno()), alive_r, preload)
     os.close(alive_r)
     SERVER._forkserver_address = address
@@ -83,16 +82,12 @@ def start_as_fork(preload: Sequence[str]) -> None:
     SERVER._forkserver_pid = pid
 
 
-def wait_for_demand(listener: int, alive: int) -> None:
-    """Wait until the server is asked for a process; end with the last that could ask."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all
-    if listener not in wait([listener, alive]):
-        os._exit(0)
-
-
 def serve(listener: int, alive: int, preload: Sequence[str]) -> NoReturn:
-    """Serve in a process that was just forked, until the last process that asks has ended."""
+    """Serve from the first demand on, in a process that was just forked, to the last one's end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all
     try:
+        if listener not in wait([listener, alive]):
+            os._exit(0)  # all that could ask have ended
         forkserver.main(listener, alive, list(preload))
     except SystemExit:
         os._exit(0)

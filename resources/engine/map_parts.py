@@ -52,19 +52,13 @@ def map_parts(
     if config.kind == "ray":
         yield from map_on_ray(function, tasks, config)
         return
-    total_bytes = sum(task.work_bytes for task in tasks)
-    if takes_threads(config, total_bytes):
+    work_bytes = sum(task.work_bytes for task in tasks)
+    if config.kind == "in_process" or (config.kind == "auto" and work_bytes < AUTO_PROCESS_BYTES):
         workers = min(config.num_workers(), len(tasks))
         with stopped_at_once(ThreadPoolExecutor(workers)) as pool:
             yield from map_in_pool(pool, function, [*enumerate(tasks)], workers)
     else:
         yield from map_in_processes(function, tasks, config)
-
-
-def takes_threads(config: EngineConfig, work_bytes: int) -> bool:
-    """Return whether so much work is computed in threads of the process that asks for it."""
-    is_small = config.kind == "auto" and work_bytes < AUTO_PROCESS_BYTES
-    return config.kind == "in_process" or is_small
 
 
 def map_in_processes(

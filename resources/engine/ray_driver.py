@@ -65,7 +65,9 @@ def drive(pipe: Connection, config: EngineConfig, environment: Mapping[str, str]
         except SystemFault as fault:
             pipe.send(fault)
             return
-    disconnect()
+    import ray
+
+    ray.shutdown()  # or the cluster would take this process for lost
 
 
 def connect(config: EngineConfig) -> None:
@@ -103,13 +105,6 @@ def connect(config: EngineConfig) -> None:
                 f"engine.ray.address: {config.ray.address} refuses the connection: "
                 f"{type(error).__name__}: {error}. See `ray status` there, {CONTINUES}"
             ) from error
-
-
-def disconnect() -> None:
-    """Close the connection, so that the cluster does not take this process for lost."""
-    import ray
-
-    ray.shutdown()
 
 
 def files_of_code(pattern: str) -> Iterator[Path]:

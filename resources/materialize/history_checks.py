@@ -89,11 +89,6 @@ def drifts_of_run(instance: dg.DagsterInstance, run_id: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def profile_metadata(profile: Profile) -> dict[str, Any]:
-    """Return a profile as the metadata of a materialization."""
-    return {PROFILE: dg.MetadataValue.json(msgspec.to_builtins(profile))}
-
-
 def earlier_profiles(context: dg.AssetExecutionContext, partition: str) -> list[Profile]:
     """Return the profiles in the newest materializations of a partition, the newest first."""
     is_partitioned = context.assets_def.partitions_def is not None

@@ -6,7 +6,7 @@ same checks and the same guarantees. Each partition fails alone (`resources/sour
 
 import traceback
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,10 +25,10 @@ from resources.materialize.asset_events import (
     provenance_tags,
 )
 from resources.materialize.history_checks import (
+    PROFILE,
     check_drift,
     drift_spec,
     made_under,
-    profile_metadata,
 )
 from resources.materialize.metadata import log_line, metadata_of, shown
 from resources.materialize.plan_rounds import plan_rounds
@@ -309,8 +309,9 @@ def publish_planned(
             writers[name].enter_context(folder.writing(corpus.settings.keep_manifests, stage.keep))
         with stopped_by_errors(partition_outcomes(corpus, stage, plans)) as ended:
             for name, outcomes in ended:
-                for error in errors_of(outcomes):
-                    faults.add(name, error)
+                for outcome in outcomes:
+                    if outcome.error is not None:
+                        faults.add(name, outcome.error)
                 if not faults.has(name):
                     with faults.of(name), final_errors_explained(corpus.store.root):
                         done[name] = commit(corpus, stage, folders[name], plans[name], outcomes)
@@ -318,11 +319,6 @@ def publish_planned(
                 with faults.of(name):
                     release(writers[name], faults.failed.get(name))
     return done
-
-
-def errors_of(outcomes: Iterable[Outcome]) -> Iterator[Exception]:
-    """Yield the errors of tasks."""
-    return (outcome.error for outcome in outcomes if outcome.error is not None)
 
 
 def release(writer: ExitStack, error: Exception | None) -> None:
@@ -369,9 +365,10 @@ def commit(
     described = stage.describe(corpus, typed(manifest, stage)) if stage.describe else {}
     profile = profile_of(corpus, stage, manifest, outcomes)
     metadata = metadata_of(corpus, stage, manifest, ran, described)
+    kept_profile = {PROFILE: dg.MetadataValue.json(msgspec.to_builtins(profile))} if profile else {}
     return Committed(
         manifest,
-        metadata | (profile_metadata(profile) if profile else {}),
+        metadata | kept_profile,
         described,
         damaged_files(corpus, manifest),
         outcomes,

@@ -39,7 +39,12 @@ def metadata_of(
     merged = first_numbers(manifest.stats, ran) | other_numbers(manifest.stats, ran) | dict(own)
     texts = {name: str(text) for name, text in merged.items() if isinstance(text, DocumentText)}
     rest = {name: value for name, value in merged.items() if name not in texts}
-    return shown(rest) | origin(corpus, manifest) | table_of(corpus, stage, manifest, texts)
+    folder = corpus.store.partition(manifest.stage, manifest.partition).folder
+    origin = {
+        "fingerprint": manifest.fingerprint,
+        "path": dg.MetadataValue.path(str(folder)),
+    }
+    return shown(rest) | origin | table_of(corpus, stage, manifest, texts)
 
 
 def first_numbers(stats: Stats[Any], ran: RunReport) -> dict[str, MetadataValue | None]:
@@ -106,15 +111,6 @@ def dagster_value(value: MetadataValue) -> Any:
     return value
 
 
-def origin(corpus: Corpus, manifest: Manifest) -> dict[str, Any]:
-    """Return the fingerprint and the folder of a partition."""
-    folder = corpus.store.partition(manifest.stage, manifest.partition).folder
-    return {
-        "fingerprint": manifest.fingerprint,
-        "path": dg.MetadataValue.path(str(folder)),
-    }
-
-
 def table_of(
     corpus: Corpus, stage: Stage[Any, Any], manifest: Manifest, texts: Mapping[str, str]
 ) -> dict[str, Any]:
@@ -124,17 +120,12 @@ def table_of(
     table = stage.main_table
     shown = shown_table(corpus, table, manifest, texts)
     if shown.preview:
-        path = preview_path(corpus.store.root, manifest.stage, manifest.partition)
-        rows["preview"] = link_to(path)
+        place = place_of(preview_path(corpus.store.root, manifest.stage, manifest.partition))
+        value = dg.MetadataValue
+        rows["preview"] = value.url(place) if "://" in place else value.path(place)
     if table and shown.xxh3:
         rows["dagster/column_schema"] = column_schema(shown, table)
     return rows
-
-
-def link_to(path: Path) -> dg.MetadataValue[Any]:
-    """Return a link to a file of the store."""
-    place = place_of(path)
-    return dg.MetadataValue.url(place) if "://" in place else dg.MetadataValue.path(place)
 
 
 def log_line(title: str, stats: Stats[Any], ran: RunReport) -> str:
@@ -222,16 +213,12 @@ def columns_of(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def column_schema(shown: ShownTable, table: MainTable) -> dg.TableSchema:
-    """Return the columns of a main table: names, types and meanings."""
-    return dg.TableSchema(
-        [dg.TableColumn(name, dtype, meaning_of(name, table)) for name, dtype in shown.columns]
-    )
-
-
-def meaning_of(column: str, table: MainTable) -> str | None:
-    """Return the meaning of a column, None if the stage gives none."""
-    found = (text for name, text in table.columns.items() if fnmatchcase(column, name))
-    return next(found, None)
+    """Return the columns of a main table: names, types, and meanings if the stage gives some."""
+    columns = []
+    for name, dtype in shown.columns:
+        meanings = (text for known, text in table.columns.items() if fnmatchcase(name, known))
+        columns.append(dg.TableColumn(name, dtype, next(meanings, None)))
+    return dg.TableSchema(columns)
 
 
 def preview(path: Path) -> str | None:
