@@ -105,7 +105,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_jsonl(folder / f"input/{source}/a.jsonl", texts)
     (folder / "my_rules.py").write_text(python_block("quality.md"))
     (folder / "pipeline.yaml").write_text(yaml.safe_dump(base_config()))
-    (folder / "losses.jsonl").write_text('{"source": "web", "loss": 2.5}\n')
     (folder / "dagster_home").mkdir()
     for command in commands("dagster"):
         if not command.is_mention:
