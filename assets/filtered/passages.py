@@ -150,25 +150,18 @@ def _ngrams(text: str, size: int) -> list[tuple[int, int, tuple[str, ...]]]:
     ]
 
 
-def _top_ngram(size: int) -> Finder:
-    """Find all copies of the most frequent n-gram, the longest of equally frequent ones."""
+def _copied_ngrams(size: int, *, only_top: bool) -> Finder:
+    """Find all copies of repeated n-grams, or of the most frequent: the longest of equal ones."""
 
     def find(text: str, _: Rule) -> Iterator[Span]:
         ngrams = _ngrams(text, size)
         counts = Counter(ngram for _, _, ngram in ngrams)
         top = max(counts, key=lambda ngram: (counts[ngram], len("".join(ngram))), default=())
-        return ((a, b) for a, b, ngram in ngrams if ngram == top and counts[top] > 1)
-
-    return find
-
-
-def _repeated_ngrams(size: int) -> Finder:
-    """Find all words of the n-grams that occur more than once."""
-
-    def find(text: str, _: Rule) -> Iterator[Span]:
-        ngrams = _ngrams(text, size)
-        counts = Counter(ngram for _, _, ngram in ngrams)
-        return ((start, stop) for start, stop, ngram in ngrams if counts[ngram] > 1)
+        return (
+            (start, stop)
+            for start, stop, ngram in ngrams
+            if counts[ngram] > 1 and (ngram == top or not only_top)
+        )
 
     return find
 
@@ -268,8 +261,8 @@ FINDERS: dict[str, Finder] = {
     "duplicate_paragraph_char_share": _copied_paragraphs(False),
     "repeated_paragraph_share": _copied_paragraphs(True),
     "repeated_paragraph_char_share": _copied_paragraphs(True),
-    **{f"top_{n}_gram_char_share": _top_ngram(n) for n in (2, 3, 4)},
-    **{f"duplicate_{n}_gram_char_share": _repeated_ngrams(n) for n in range(5, 11)},
+    **{f"top_{n}_gram_char_share": _copied_ngrams(n, only_top=True) for n in (2, 3, 4)},
+    **{f"duplicate_{n}_gram_char_share": _copied_ngrams(n, only_top=False) for n in range(5, 11)},
     "mean_word_length": _longer_than_threshold(WORD),
     "hash_ratio": _matches("#"),
     "ellipsis_ratio": _matches(r"\.\.\.|…"),

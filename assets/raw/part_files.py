@@ -47,14 +47,10 @@ def write_draft(
 ) -> Draft:
     """Write one part of documents, and its quarantine if there is any."""
     documents, quarantine = kept_documents(chunk, task.payload.source, damaged), chunk.quarantine
-    left_out = {
-        **chunk.left_out,
-        FIELD_FILTER: chunk.skipped_by_filter,
-        DAMAGED_FILE: chunk.documents.height - documents.height,
-    }
+    left_out = {**chunk.left_out, FIELD_FILTER: chunk.skipped_by_filter}
+    left_out[DAMAGED_FILE] = chunk.documents.height - documents.height
     if count := task.payload.takedowns:
-        before = documents.height + quarantine.height
-        wanted = wanted_at(task.root, count)
+        before, wanted = documents.height + quarantine.height, wanted_at(task.root, count)
         documents, quarantine = without_taken_down(documents, quarantine, wanted)
         num_taken = before - documents.height - quarantine.height
         left_out[TAKEN_DOWN] = left_out.get(TAKEN_DOWN, 0) + num_taken
@@ -65,6 +61,14 @@ def write_draft(
     num_bytes = count_bytes(documents["text"])
     # a part of a stream may be made of an earlier one, in which patched records are like others
     patched = () if task.payload.stream else chunk.patched
+    numbers = RawNumbers(
+        faulty_files=faulty_files(chunk, damaged) or UNSET,
+        containers={name: dict(each) for name, each in chunk.containers.items()} or UNSET,
+        unread_members=dict(chunk.unread) or UNSET,
+        num_unread_members=chunk.num_unread or UNSET,
+        counts=state_counts(documents) or UNSET,
+        patched=dict.fromkeys(patched, 1) or UNSET,
+    )
     stats = Stats(
         rows_in=chunk.rows_in,
         rows_kept=documents.height,
@@ -72,17 +76,10 @@ def write_draft(
         quarantined=quarantine.height,
         bytes=num_bytes,
         text_bytes=num_bytes,
-        numbers=RawNumbers(
-            faulty_files=faulty_files(chunk, damaged) or UNSET,
-            containers={name: dict(counts) for name, counts in chunk.containers.items()} or UNSET,
-            unread_members=dict(chunk.unread) or UNSET,
-            num_unread_members=chunk.num_unread or UNSET,
-            counts=state_counts(documents) or UNSET,
-            patched=dict.fromkeys(patched, 1) or UNSET,
-        ),
+        numbers=numbers,
     )
-    found = (name for name, fault in chunk.faults.items() if isinstance(fault, Damage))
-    return Draft(writer, stats, frozenset(found))
+    found = frozenset(name for name, fault in chunk.faults.items() if isinstance(fault, Damage))
+    return Draft(writer, stats, found)
 
 
 def kept_documents(chunk: Chunk, source: Source, damaged: Collection[str]) -> pl.DataFrame:

@@ -36,15 +36,14 @@ def plan_ranges(corpus: Corpus, source: Source, config: dict[str, object]) -> Pl
     """
     newest = corpus.store.newest_or_none(RAW, source.name)
     known = (newest.provenance.streams or {}) if newest else {}
-    states = dict(known)
+    states = known
     if NO_NEW_ENTRIES not in corpus.flags:
         left = cap_of(source)
         if newest is not None:
             left = left.after(newest.stats.text_bytes, newest.stats.rows_kept)
         states = plan_streams(source, known, corpus.settings.part_bytes, left)
     published = newest.parts if newest is not None and newest.config == config else ()
-    patches = read_patches(corpus, source.name)
-    takedowns = read_takedowns(corpus.store.root)
+    patches, takedowns = read_patches(corpus, source.name), read_takedowns(corpus.store.root)
     named = takedowns_by_part(takedowns, source.name)
     recorded = takedowns_by_part(read_recorded(corpus.store.root), source.name)
     tasks = []

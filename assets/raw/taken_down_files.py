@@ -56,7 +56,7 @@ ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>\\]+")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What some takedowns mean: sha256 of addresses and domains, and marks.
+    """The meaning of some takedowns: sha256 of addresses and domains, and marks.
 
     `forms` are those in which the takedowns have URLs and domains; UNSET is the first one, of
     which URLs that were plain are found in the form of today, too.

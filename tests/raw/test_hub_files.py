@@ -100,7 +100,7 @@ def test_names_choose_files_without_configurations(
 def test_conventions_are_those_of_the_datasets_library(
     tmp_path: Path, files: list[str], split: str | None, chosen: list[int]
 ) -> None:
-    """What this project expects of the conventions, asked of the library that defines them."""
+    """Ask the library that defines the conventions for what this project expects of them."""
     data_files = pytest.importorskip("datasets.data_files")
     folder = tmp_path / "repository"
     for file in files:

@@ -1,4 +1,4 @@
-"""What counts as lost: not a renamed file, a moved line or a corrected text."""
+"""Lost documents: not a renamed file, a moved line or a corrected text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a part's documents are like, as counts that add up."""
+"""Counts of a part's documents add up."""
 
 from __future__ import annotations
 

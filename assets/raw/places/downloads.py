@@ -98,27 +98,21 @@ def download(
     file is not used then: a build must not pass on old data in silence.
     """
     secrets = variables_of(url)
-    address = ascii_url(filled(url, secrets))
-    name = ascii_url(identity)
-    most = retry_seconds()
+    address, name = ascii_url(filled(url, secrets)), ascii_url(identity)
+    most, target = retry_seconds(), copy_path(identity, folder)
     until = time.monotonic() + most
     folder.mkdir(parents=True, exist_ok=True)
-    target = copy_path(identity, folder)
     for attempt in range(1, ATTEMPTS + 1):
         try:
             known = _fetch(address, name, target, max_bytes, needs_copy=needs_copy)
             return WebFile(url if known.has_ranges else str(target), known.content)
-        except StatusError as error:
-            fact, is_final = error.fact, True
-            if error.status in UNAUTHORIZED:
-                fact += f", {'with' if authorization(address) else 'without'} user and password"
         except CorpusError as error:
-            fact, is_final = str(error), True
+            fact, is_final = refusal_of(error, address), True
         except Interrupted as error:
-            asked, left = error.retry_after, until - time.monotonic()
-            fact, is_final = str(error), attempt == ATTEMPTS or asked > left
+            fact, asked, left = str(error), error.retry_after, until - time.monotonic()
             if 0 < asked > left:
                 fact += f", asked to wait {asked:,.0f} s, over the {RETRY_VARIABLE} of {most:,.0f}"
+            is_final = attempt == ATTEMPTS or asked > left
             time.sleep(0 if is_final else asked)
         except OSError as error:  # of the disk
             fact, is_final = f"{type(error).__name__}: {error}", attempt == ATTEMPTS
@@ -130,6 +124,15 @@ def download(
         f"{ATTEMPTS}). Check the address, the credentials and the network, or download it and name "
         "the local file in `where`."
     )
+
+
+def refusal_of(error: CorpusError, address: str) -> str:
+    """Return the fact of a refusal, and whether the request had a user and password."""
+    if not isinstance(error, StatusError):
+        return str(error)
+    has_user = "with" if authorization(address) else "without"
+    is_of_user = error.status in UNAUTHORIZED
+    return f"{error.fact}, {has_user} user and password" if is_of_user else error.fact
 
 
 def read_seconds() -> float:

@@ -8,7 +8,7 @@ their digest. There may be a million files: paths are strings here.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
@@ -91,28 +91,18 @@ def find_inputs(
     files: dict[str, InputFile] = {}
     left_out: dict[str, LeftOut] = {}
     for pattern in source.where:
-        place = f"source {source.name!r}, where {shown(pattern, source.identity_query)!r}"
-        found: dict[str, Match | LeftOut] = {}
         try:
             places = _find(pattern, source, base, downloads, needs_copies=needs_copies)
-            found |= _by_name(places, pattern)
-            matches = [each for each in found.values() if isinstance(each, Match)]
+            found = _by_name(places, pattern)
+            matches = (each for each in found.values() if isinstance(each, Match))
             readable = [kept for match in matches if (kept := _readable(match, source))]
             inputs = _input_files(readable, read_digests or _read_all, source)
         except InputError as error:
             raise InputError(f"source {source.name!r}: {error}", source.identity_query) from error
         except (OSError, ValueError, CorpusError) as error:  # of files, urllib and objects
+            place = f"source {source.name!r}, where {shown(pattern, source.identity_query)!r}"
             raise InputError(f"{place}: {error}", source.identity_query) from error
-        left_out |= {each.name: each for each in found.values() if isinstance(each, LeftOut)}
-        is_read = {file.name for file in inputs}
-        left_out |= {
-            match.name: LeftOut(
-                match.name.encode("utf-8", "backslashreplace").decode(),
-                why_unread(source, match.name),
-            )
-            for match in matches
-            if match.name not in is_read
-        }
+        left_out |= _left_out(found, {file.name for file in inputs}, source)
         if not inputs and not source.allow_no_files:
             raise InputError(
                 _no_match(source, pattern, base, downloads.parent, left_out), source.identity_query
@@ -122,6 +112,19 @@ def find_inputs(
         [files[name] for name in sorted(files)],
         [left_out[name] for name in sorted(left_out) if name not in files],
     )
+
+
+def _left_out(
+    found: Mapping[str, Match | LeftOut], is_read: Set[str], source: SourceConfig
+) -> dict[str, LeftOut]:
+    """Return what is left out, by name: of a match that no reader takes with the reason."""
+    return {
+        name: each
+        if isinstance(each, LeftOut)
+        else LeftOut(name.encode("utf-8", "backslashreplace").decode(), why_unread(source, name))
+        for name, each in found.items()
+        if name not in is_read
+    }
 
 
 def _by_name(places: Iterator[Match | LeftOut], pattern: str) -> dict[str, Match | LeftOut]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from assets.raw.places.downloads import (
     HEADERS,
-    UNAUTHORIZED,
     ascii_url,
     filled,
     hidden,
+    refusal_of,
     variables_of,
     version_of_answer,
 )
@@ -23,7 +23,6 @@ from corpus_loader.places.http_client import (
     whole_body,
 )
 from corpus_loader.places.transports import Interrupted, Patience
-from corpus_loader.places.url_secrets import authorization
 
 GONE = frozenset({404, 410})
 
@@ -71,10 +70,7 @@ def _refused(address: str, file: InputFile, error: StatusError) -> Exception:
         return removed(file)
     if error.status == UNSATISFIABLE:
         return changed(file, "fewer now")
-    fact = error.fact
-    if error.status in UNAUTHORIZED:
-        fact += f", {'with' if authorization(address) else 'without'} user and password"
     return CorpusError(
-        f"{file.name} could not be read ({fact}). Check the address and the credentials, a signed "
-        "URL for its time, then build again: finished parts are kept."
+        f"{file.name} could not be read ({refusal_of(error, address)}). Check the address and the "
+        "credentials, a signed URL for its time, then build again: finished parts are kept."
     )
