@@ -70,9 +70,9 @@ lock: $(VENV)/installed-uv ## resolve the dependencies again
 	$(COMPILE) --universal requirements-uv.in -o requirements-uv.lock
 	$(COMPILE) --universal pyproject.toml requirements-build.in -o requirements.lock
 	$(COMPILE) --universal --extra dev pyproject.toml requirements-build.in -o requirements-dev.lock
-	$(COMPILE) --universal --extra dev --extra ray --extra postgres --extra streams --extra remote pyproject.toml \
+	$(COMPILE) --universal --extra dev --extra ray --extra postgres --extra streams --extra kafka --extra remote pyproject.toml \
 		requirements-build.in -o requirements-cluster.lock
-	$(COMPILE) --universal --extra ray --extra postgres --extra streams --constraint requirements-cluster.lock pyproject.toml \
+	$(COMPILE) --universal --extra ray --extra postgres --extra streams --extra kafka --constraint requirements-cluster.lock pyproject.toml \
 		requirements-build.in -o requirements-deploy.lock
 	$(COMPILE) --universal --extra bench pyproject.toml requirements-build.in -o requirements-bench.lock
 	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers \

@@ -87,8 +87,8 @@ def is_hub_url(place: str) -> bool:
 
 
 def is_stream_url(place: str) -> bool:
-    """Return whether an entry of `where` is a stream of Redis."""
-    return place.startswith(("redis://", "rediss://"))
+    """Return whether an entry of `where` is a stream: of Redis, or a topic of Kafka."""
+    return place.startswith(("redis://", "rediss://", "kafka://"))
 
 
 def usable_places(places: tuple[str, ...]) -> tuple[str, ...]:
@@ -146,8 +146,8 @@ class InputPlaces(FrozenModel):
         description="files, folders, globs, the same on object stores (s3, gs, az) and hdfs, "
         "datasets of the Hugging Face hub (hf://owner/name), files of Common Crawl "
         "(cc://CC-MAIN-2024-10?segments=0-9&kind=wet), http(s)/file URLs, or streams "
-        "of Redis (redis://host/stream); ${NAME} in the URL of a stream or of http(s) is an "
-        "environment variable",
+        "(redis://host/stream, kafka://brokers/topic); ${NAME} in the URL of a stream or of "
+        "http(s) is an environment variable",
     )
     format: FileFormat = Field(
         default="auto",
@@ -367,8 +367,8 @@ class SourceConfig(InputPlaces):
         None,
         ge=1,
         exclude=True,
-        description="entries that a run takes of a stream at most; the next run goes on behind "
-        "them",
+        description="entries that a run takes of a stream at most (Kafka: of a partition); the "
+        "next run goes on behind them",
     )
     max_bad_share: float | None = Field(
         None,

@@ -198,8 +198,8 @@ def _find(
     elif "://" in pattern:
         raise InputError(
             f"where {shown(pattern)!r}: {scheme}:// is not supported. Use s3://, gs://, az://, "
-            "hdfs://, cc://, http://, https://, file://, hf://, redis:// or a local path; copy the "
-            "files first."
+            "hdfs://, cc://, http://, https://, file://, hf:// or a local path; copy the files "
+            "first."
         )
     else:
         yield from _find_local(pattern, source.follow_links, str(base), _output(base, downloads))

@@ -1,1 +1,1 @@
-"""Streams as inputs: Redis Streams."""
+"""Streams as inputs: Redis Streams and topics of Kafka."""

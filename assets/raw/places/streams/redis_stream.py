@@ -1,17 +1,15 @@
-"""Streams of Redis (7.0 or newer): redis://user:password@host:port/stream, rediss:// with TLS.
-
-The server keeps no offset for us: it is in the manifest, with the documents.
-"""
+"""Streams of Redis (7.0 or newer): redis://user:password@host:port/stream, rediss:// with TLS."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from assets.raw.readers.input_record import entry_row
+from assets.raw.places.streams.logs import Entry, LogStatus, StreamError
+from assets.raw.readers.input_record import ENTRY, entry_row
 from resources.errors import InputError
 from resources.settings.sources import DATABASE
 
@@ -23,49 +21,6 @@ PAGE_BYTES = 4 << 20  # of an answer: the server works on nothing else meanwhile
 MOST_ENTRIES = 4096  # of an answer
 RETRIES = 8  # with growing pauses, 10 s in all: a server that restarts
 SECONDS = 30.0  # for an answer
-OPEN = "("  # before an id where a range begins behind it
-
-
-class StreamError(RuntimeError):
-    """A server that does not answer, or not as it should; another attempt may succeed."""
-
-
-class LostEntriesError(ValueError):
-    """Entries that were published once, and that the server has no more."""
-
-
-class Entry(NamedTuple):
-    """One entry: its id as the server writes it, its row, and its fields."""
-
-    id: str
-    row: int | None
-    fields: Mapping[bytes, bytes]
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the fields."""
-        return sum(len(name) + len(value) for name, value in self.fields.items())
-
-
-class StreamStatus(NamedTuple):
-    """Entries of a stream now.
-
-    first       the first one there; "" if none is
-    last        the newest that there ever was; "" if none was
-    num_there   entries that are there
-    num_added   entries that there ever were
-    """
-
-    first: str
-    last: str
-    num_there: int
-    num_added: int
-
-
-def order_of(entry_id: str) -> int:
-    """Return a number by which ids are ordered: both numbers of an id as one."""
-    milliseconds, _, number = entry_id.partition("-")
-    return int(milliseconds) << 64 | int(number)
 
 
 @lru_cache
@@ -95,12 +50,14 @@ def client_at(url: str) -> redis.Redis:
 class RedisStream:
     """A stream, read in pages of bounded size."""
 
+    unit = ENTRY
+
     def __init__(self, url: str, name: str) -> None:
         self.name = name
         self.url = url
         self.key = unquote(urlsplit(url).path[1:])
 
-    def status(self) -> StreamStatus | None:
+    def status(self) -> LogStatus | None:
         """Return what is there; None if there is no such key."""
         with explained(self.name):
             client = client_at(self.url)
@@ -113,15 +70,20 @@ class RedisStream:
                 "that it removed. Update it."
             )
         first, last = info["first-entry"], info["last-generated-id"].decode()
-        return StreamStatus(
+        return LogStatus(
             first[0].decode() if first else "",
             "" if last == "0-0" else last,
             int(info["length"]),
             int(info["entries-added"]),
         )
 
+    def order(self, entry_id: str) -> int:
+        """Return both numbers of an id as one."""
+        milliseconds, _, number = entry_id.partition("-")
+        return int(milliseconds) << 64 | int(number)
+
     def read(self, start: str, last: str) -> Iterator[Entry]:
-        """Yield the entries from `start` (OPEN before it: behind it) up to `last`, in order."""
+        """Yield entries, with an answer in memory."""
         count = 16
         while True:
             with explained(self.name):

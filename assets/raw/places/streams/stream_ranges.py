@@ -16,20 +16,20 @@ import polars as pl
 from assets.raw.places.downloads import filled, variables_of
 from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError
 from assets.raw.places.patch_files import Patch
-from assets.raw.places.streams.redis_stream import (
+from assets.raw.places.streams.kafka_topic import topic_logs
+from assets.raw.places.streams.logs import (
     OPEN,
     Entry,
+    Log,
+    LogStatus,
     LostEntriesError,
-    RedisStream,
     StreamError,
-    StreamStatus,
-    order_of,
 )
+from assets.raw.places.streams.redis_stream import RedisStream
 from assets.raw.raw_inputs import Cap, StreamPart
 from assets.raw.raw_records import EntryRange, Gap, StreamState
 from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.input_record import (
-    ENTRY,
     InputRecord,
     as_json,
     entry_row,
@@ -49,8 +49,8 @@ ALL = 2**63
 class Limits:
     """Limits of a planning: of a part, and of all new entries.
 
-    `num_bytes` and `documents` are counted down; `is_reached` tells of the last stream whether
-    entries are left.
+    `num_bytes` and `documents` are counted down; `is_reached` tells of the last log whether entries
+    are left.
     """
 
     part_bytes: int
@@ -75,9 +75,13 @@ def plan_streams(
     for place in source.where:
         name = identity_of(place, source.identity_query)
         try:
-            states[name] = next_state(stream_at(place, name), known, source, limits)
+            logs = logs_at(place, name)
+            states |= {log.name: next_state(log, known, source, limits) for log in logs}
         except (StreamError, CorpusError, InputError) as error:
             raise InputError(f"source {source.name!r}: {error}") from error
+        gone = [each for each in known if each.startswith(f"{name}/") and each not in states]
+        if gone:
+            raise InputError(f"source {source.name!r}: {other_stream(gone[0], '', known[gone[0]])}")
         if not any(state.ranges for state in states.values()) and not source.allow_no_files:
             raise InputError(
                 f"source {source.name!r}: {name} has no entries. Correct `where`, or set "
@@ -86,28 +90,31 @@ def plan_streams(
     return states
 
 
-def stream_at(place: str, name: str) -> RedisStream:
-    """Return the stream of an entry of `where`, whose identity is `name`."""
-    return RedisStream(filled(place, variables_of(place)), name)
+def logs_at(place: str, name: str) -> list[Log]:
+    """Return the logs of an entry of `where`, whose identity is `name`."""
+    url = filled(place, variables_of(place))
+    if place.startswith("kafka://"):
+        return [*topic_logs(url, name)]
+    return [RedisStream(url, name)]
 
 
 def next_state(
-    stream: RedisStream, known: Mapping[str, StreamState], source: Source, limits: Limits
+    log: Log, known: Mapping[str, StreamState], source: Source, limits: Limits
 ) -> StreamState:
-    """Return what is known of a stream with the entries behind it, up to the limits."""
-    state = known.get(stream.name, StreamState())
-    status = stream.status()
+    """Return what is known of a log with the entries behind it, up to the limits."""
+    state = known.get(log.name, StreamState())
+    status = log.status()
     last = status.last if status else ""
-    if state.last and (not last or order_of(last) < order_of(state.last)):
+    if state.last and (not last or log.order(last) < log.order(state.last)):
         if status is None and source.allow_no_files:
             return state
-        raise InputError(other_stream(stream.name, last, state))
+        raise InputError(other_stream(log.name, last, state))
     if status is None or not last:
         return state
-    gap = gap_before(status, state)
+    gap = gap_before(log, status, state)
     start = f"{OPEN}{state.last}" if state.last else status.first
     has_new = start and state.last != last
-    entries = within(stream.read(start, last), limits) if has_new else iter(())
+    entries = within(log.read(start, last), limits) if has_new else iter(())
     new = tuple(cut_ranges(entries, limits.part_bytes))
     num_added = state.num_added + gap.count + sum(each.count for each in new)
     return StreamState(
@@ -117,12 +124,12 @@ def next_state(
     )
 
 
-def gap_before(status: StreamStatus, state: StreamState) -> Gap:
+def gap_before(log: Log, status: LogStatus, state: StreamState) -> Gap:
     """Return the entries that went between the last known and the first there.
 
     A counter that is lower than before is that of a stream that was made again.
     """
-    is_behind = not (status.first and state.last) or order_of(status.first) > order_of(state.last)
+    is_behind = not (status.first and state.last) or log.order(status.first) > log.order(state.last)
     before = state.num_added if status.num_added >= state.num_added else 0
     count = status.num_added - before - status.num_there if is_behind else 0
     return Gap(state.last, status.first, max(count, 0))
@@ -180,11 +187,11 @@ def read_range(part: StreamPart, source: Source, patches: Sequence[Patch]) -> It
     Raises LostEntriesError if entries of a known range are gone, and ChangedFileError if those of a
     new one are: the next planning goes by what is there.
     """
-    stream, entries = stream_of(part, source), part.entries
+    log, entries = log_of(part, source), part.entries
     builder = DocumentBuilder(patches=patches)
-    builder.start_file(source, part.name, ENTRY)
+    builder.start_file(source, part.name, log.unit)
     count = 0
-    for entry in stream.read(entries.first, entries.last):
+    for entry in log.read(entries.first, entries.last):
         builder.add(entry_record(entry, source))
         count += 1
     if count != entries.count:
@@ -213,7 +220,7 @@ def patch_chunk(chunk: Chunk, source: Source, patches: Sequence[Patch]) -> Chunk
     for file, position, error, raw in chunk.quarantine.select(
         "file", "position", "error", "raw"
     ).iter_rows():
-        builder.start_file(source, file, ENTRY)
+        builder.start_file(source, file, position.partition(" ")[0])
         row = position_row(position)
         builder.add(InputRecord(-1 if row is None else row, None, raw, error))
     again = builder.take()
@@ -228,15 +235,20 @@ def patch_chunk(chunk: Chunk, source: Source, patches: Sequence[Patch]) -> Chunk
 
 def rows_of(entries: EntryRange) -> tuple[int, int]:
     """Return the rows of the first and last entry of a range."""
-    first, last = entry_row(entries.first), entry_row(entries.last)
+    first, last = (
+        entry_row(each) if "-" in each else int(each) for each in (entries.first, entries.last)
+    )
     return first or 0, 2**63 if last is None else last
 
 
-def stream_of(part: StreamPart, source: Source) -> RedisStream:
-    """Return the stream that a part is read from."""
+def log_of(part: StreamPart, source: Source) -> Log:
+    """Return the log that a part is read from."""
     for place in source.where:
-        if identity_of(place, source.identity_query) == part.name:
-            return stream_at(place, part.name)
+        name = identity_of(place, source.identity_query)
+        if part.name == name or part.name.startswith(f"{name}/"):
+            for log in logs_at(place, name):
+                if log.name == part.name:
+                    return log
     raise LostEntriesError(f"{part.name} is not in `where` of source {source.name!r}")
 
 
