@@ -25,7 +25,7 @@ if hasattr(libc := ctypes.CDLL(None), "mallopt"):  # only glibc has it
     libc.mallopt(MMAP_MAX, 0)
 
 # Parts are encoded side by side. Threads of its own, as many as cores in every worker, would each
-# learn the words anew: `tokenized` took a tenth more CPU. Read when fastokens first encodes.
+# learn the words again: `tokenized` took a tenth more CPU. Read when fastokens first encodes.
 os.environ.setdefault("FASTOKENS_BPE_THREADS", "1")
 
 # Dagster and the stages are half a million objects that stay: to look for garbage among them after

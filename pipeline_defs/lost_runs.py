@@ -103,7 +103,7 @@ def step_faults(instance: dg.DagsterInstance, run_id: str) -> tuple[StepFault, .
 
 
 def source_faults(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str, dict[str, str]]:
-    """Return the sources that failed in a run, by stage, without the stages of which none did."""
+    """Return the sources that failed in a run, by stage; stages without one are not in it."""
     return {
         stage: {source: redacted(reason) for source, reason in failed.items()}
         for stage, failed in failures_of_run(instance, run).items()

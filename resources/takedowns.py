@@ -234,7 +234,7 @@ def forbidden_in(
 ) -> Forbidden | None:
     """Return the takedowns that forbid a manifest of a stage, by the `raw` one it is made of.
 
-    If that is not kept, every takedown that named the source counts, but for the ids in `obeyed`.
+    If that is not kept, every takedown that named the source counts, except those in `obeyed`.
     """
     source = manifest.partition
     if not any(source in each.parts for each in read_takedowns(store.root)):

@@ -4,7 +4,7 @@ Scheme and host are in lower case, a host's letters beyond ASCII are xn-- labels
 user info and the scheme's own port are gone; escapes are decoded where a plain character means the
 same, and dot segments are resolved. A URL may be without a scheme, as users write it.
 
-A fragment names a place in a page and is dropped, but for routes (`#/a`, `#!a`), which are how some
+A fragment names a place in a page and is dropped, except routes (`#/a`, `#!a`), which are how some
 sites name pages.
 """
 

@@ -21,7 +21,7 @@ class HeldOutNumbers(msgspec.Struct, frozen=True):
 
     made_of   digest of the documents, clusters and shares that it is of
     held_ids  digest of the documents that are held out, empty without any
-    files     its files, as in the ledger: documents keep their file where parts are cut anew
+    files     its files, as in the ledger: documents keep their file where parts are cut again
     held      documents that are held out
     mixed     clusters with both held-out and trained documents
     trained   the trained documents in them

@@ -136,7 +136,7 @@ def sizes_of(available: Mapping[str, int], classes: Classes) -> dict[str, Amount
 
 
 def within_cap(cap: float, parts: Mapping[str, ClassTokens], before: Mapping[str, int]) -> int:
-    """Return the whole tokens of a source of which none of its parts is drawn beyond the cap."""
+    """Return the whole tokens that a source can give without a part beyond the cap."""
     size = sum((part.available * part.weight for part in parts.values()), Fraction())
     levels = [
         (as_written(cap) * part.available - before.get(name, 0)) / (part.available * part.weight)

@@ -112,7 +112,7 @@ WINDOW_TOKENS = range(1 << 23, (1 << 25) + 1)  # from the tokens of half a part 
 def usual_window(config: Mapping[str, Any]) -> int:
     """Return the tokens of a window for the sequence length of a config.
 
-    A night packs every window anew that it changes: windows are as small as padding allows.
+    A night packs again every window that it changes: windows are as small as padding allows.
     """
     tokens = WINDOW_SEQUENCES * int(config.get("sequence_length", SEQUENCE_LENGTH))
     return min(max(tokens, WINDOW_TOKENS[0]), WINDOW_TOKENS[-1])

@@ -62,7 +62,7 @@ def with_flag(stage: StageRecords[Any, Any], flag: str) -> Command:
 
 
 def renew(stage: StageRecords[Any, Any], flag: str, *partitions: str) -> int:
-    """Materialize one stage with a flag that has it made anew; return the exit code."""
+    """Materialize one stage with a flag that has it made again; return the exit code."""
     options = ("--select", stage.name, *partitions, *with_flag(stage, flag))
     return run_dagster(("asset", "materialize", *MODULE, *options))
 

@@ -189,7 +189,7 @@ def tokens_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Tok
 
 
 def rows_with(path: Path, doc_id: str, columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Return columns of the rows that a table has of a document."""
+    """Return columns of the rows of a document in a table."""
     return pl.scan_parquet(path).filter(doc_id=doc_id).select(columns).collect().to_dicts()
 
 

@@ -1,4 +1,4 @@
-"""`corpus rules renew`: measure anew what percentiles of quality scores refer to.
+"""`corpus rules renew`: measure again what percentiles of quality scores refer to.
 
 It materializes the asset `quality_scale` with the run config that asks for it, on the raw documents
 of today. The next build filters these sources again.
@@ -22,7 +22,7 @@ from resources.errors import UsageError
 def renew(
     *sources: Annotated[str, Parameter(help="Sources; without, all that have percentiles.")],
 ) -> int:
-    """Measure some scales anew; the exit code is that of the first run that fails."""
+    """Measure some quality scales again; the exit code is that of the first run that fails."""
     corpus = load_corpus()
     names = corpus.settings.source_names()
     ranked = [name for name in names if corpus.settings.filters_for(name).has_percentile]

@@ -117,7 +117,7 @@ class OptOutRules(RuleGroup):
     """Sites that ask not to be trained on: lists, snapshots of robots.txt and ai.txt, headers.
 
     A listed domain includes its subdomains. Of each site the newest snapshots count, whenever a
-    document was fetched; a change of a list or snapshot filters the parts anew that it concerns.
+    document was fetched; a change of a list or snapshot filters again the parts that it concerns.
     """
 
     domains: tuple[str, ...] = Field(default=(), description="domains or URLs that are opted out")
