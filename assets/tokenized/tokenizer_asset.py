@@ -4,6 +4,8 @@ A trained tokenizer is kept while documents come and go (`tokenizer.retrain`): i
 again as it is, and the manifest stays the same.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +17,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from assets.deduped.deduped_records import DEDUPED
+from assets.filtered.filtered_records import FILTERED
 from assets.tokenized.encode_documents import TokenFormat, compared_texts, encode_with
 from assets.tokenized.encoders import make_encoders
 from assets.tokenized.kept_tokenizer import (
@@ -61,7 +64,7 @@ from resources.source_states import usable_states
 from resources.stage import Conclusion, Metadata, Stage, Table
 from resources.store.disk import hash_file
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, Stats
+from resources.store.records import Manifest, PartRecord, Stats, add_counts
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
@@ -159,6 +162,8 @@ def plan_training(corpus: Corpus) -> Plan:
         for name, manifest in states.items()
     )
     sources = tuple(sampled_sources(corpus, sample, states))
+    if not any(source.available for source in sources):
+        raise TokenizerError(why_nothing_is_left(corpus, states))
     task = tasks_of(corpus, TOKENIZER, GLOBAL).task(
         NAME,
         [config_of(config), [[each.source, *each.parts] for each in sample]],
@@ -189,6 +194,22 @@ def plan_kept(corpus: Corpus, kept: TokenizerManifest) -> Plan:
         inputs = TokenizerInputs(config, sources=sources)
         task = tasks.with_fingerprint(part.name, part.fingerprint, inputs, work_bytes=0)
     return Plan([task], kept.config, kept.provenance)
+
+
+def why_nothing_is_left(corpus: Corpus, sources: Iterable[str]) -> str:
+    """Return why there is no document to train on: the documents read, and what removed them."""
+    filtered = [corpus.store.newest(FILTERED, source).stats for source in sources]
+    deduped = [corpus.store.newest(DEDUPED, source).stats for source in sources]
+    rejected = [*(stats.rejected for stats in filtered), *(stats.rejected for stats in deduped)]
+    removed = Counter(add_counts(rejected))
+    removed["copies"] = sum(stats.duplicates for stats in deduped)
+    reasons = ", ".join(f"{name} {count:,}" for name, count in removed.most_common() if count)
+    read = sum(stats.rows_in for stats in filtered)
+    return (
+        f"no document is left to train the tokenizer on, of {read:,}"
+        + (f". Removed by {reasons}: `corpus rules sample` shows their texts" if reasons else "")
+        + ". Change the rule, or the sources."
+    )
 
 
 def make_tokenizer(task: Task[TokenizerInputs]) -> list[PartRecord]:
@@ -273,8 +294,7 @@ def draw_sample(
         available = sum(source.available for source in sources)
         raise TokenizerError(
             f"no document to train the tokenizer on: a sample of {config.sample_bytes:,} bytes of "
-            f"{', '.join(drawn)} ({available:,} bytes). Raise tokenizer.sample_bytes "
-            "if there are documents; else see `corpus summary` for where they went."
+            f"{', '.join(drawn)} ({available:,} bytes). Raise tokenizer.sample_bytes."
         )
     return sample, drawn
 

@@ -46,7 +46,9 @@ class Forecast:
 
     is_exact     planned of inputs that are there; else they would change, and names are compared
     gone         parts that the next manifest does not name
-    note         why the stage cannot be planned now, or what was not looked at
+    note         what was not looked at
+    fault        why it cannot be planned, if nothing before it is to blame
+    is_blocked   a run fails here, or before
     """
 
     stage: str
@@ -60,6 +62,8 @@ class Forecast:
     is_measured_here: bool = False
     is_exact: bool = True
     note: str = ""
+    fault: str = ""
+    is_blocked: bool = False
 
     @property
     def changes(self) -> bool:
@@ -77,6 +81,7 @@ class Before:
     planned: Planned | None
     note: str = ""
     upstream: list[Forecast] = field(default_factory=list)
+    error: str = ""
 
     @cached_property
     def text_bytes(self) -> dict[str, int]:
@@ -118,6 +123,8 @@ def foresee(
     old = set(before.text_bytes)
     gone = old & gone_parts(before)
     stays = old - gone - computed.keys()
+    is_blocked = bool(before.error) and not any(each.changes for each in upstream)
+    is_first = not any(each.is_blocked for each in upstream)
     rate, is_measured = cpu_per_mb(corpus, stage)
     text_bytes = sum(part.text_bytes for part in computed.values())
     return Forecast(
@@ -132,6 +139,8 @@ def foresee(
         is_measured_here=is_measured,
         is_exact=before.planned is not None and not any(each.changes for each in upstream),
         note=before.note,
+        fault=before.error if is_blocked and is_first else "",
+        is_blocked=is_blocked,
     )
 
 
@@ -153,8 +162,7 @@ def look(
         planned = compare(corpus, stage, partition, plan)
         return Before(stage, partition, newest, planned, "", upstream)
     except (StoreError, SettingsError, InputError, UsageError, ValueError) as error:
-        note = "" if any(each.changes for each in upstream) else str(error)
-        return Before(stage, partition, newest, None, note, upstream)
+        return Before(stage, partition, newest, None, "", upstream, str(error))
 
 
 def has_urls(corpus: Corpus, source: str) -> bool:

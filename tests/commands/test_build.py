@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -119,6 +120,31 @@ def run(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     }
     command = [sys.executable, "-m", "pipeline_defs.commands.main", "build", *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_a_failure_ends_with_its_causes_and_its_frames_are_in_a_file(tmp_path: Path) -> None:
+    config = write_corpus(tmp_path)
+    shutil.rmtree(tmp_path / "input/notes")
+
+    done = run(config, "--to", "filtered")
+
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert lines[-1].startswith("raw[notes]: source 'notes': no input file matches")
+    assert not [line for line in lines if line.startswith(("  File", "Traceback", "Stack"))]
+    frames = Path(lines[-2].rpartition(": ")[2])
+    assert "source_faults.py" in frames.read_text()
+
+
+def test_where_all_documents_are_removed_the_rule_is_named(tmp_path: Path) -> None:
+    config = write_corpus(tmp_path, filters={"rules": {"length": {"min_chars": 1_000_000}}})
+
+    done = run(config, "--to", "tokenizer")
+
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("tokenizer: no document is left to train the tokenizer on, of ")
+    assert "length.too_short" in last
 
 
 def test_one_source_is_built_as_far_as_a_stage(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`corpus build --dry-run` and `corpus explain` foresee what a run then does, and run nothing."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,23 @@ def test_before_any_build_everything_is_computed(
     assert {stage for stage, _ in found} >= {*STAGES, "tokenizer", "sharded", "mixed"}
     assert all(each["compute"] for each in found.values())
     assert not (config.parent / "store").exists()
+
+
+def test_what_a_run_would_fail_for_is_the_last_line_and_the_exit_code_is_2(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(config.parent / "input/notes")
+    assert main(["build", "--dry-run"]) == 2
+    shown = capsys.readouterr()
+    (cause,) = shown.err.splitlines()
+    assert cause.startswith("raw[notes]: source 'notes': no input file matches")
+    assert "not materialized" not in shown.out
+    assert "raw[prose]" in shown.out
+
+    shutil.rmtree(config.parent / "input/prose")
+    assert main(["build", "--dry-run"]) == 2
+    shown = capsys.readouterr()
+    assert not shown.out and len(shown.err.splitlines()) == 2
 
 
 def test_with_nothing_new_nothing_is_computed(

@@ -101,7 +101,7 @@ def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]])
             kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
         for command in commands:
             start = time.time()
-            codes.append(run_dagster(command))
+            codes.append(run_dagster(command, corpus.store.root))
             if codes[-1] and not failed_sources_only(corpus.store.root, start):
                 break
     return next((code for code in codes if code), 0)

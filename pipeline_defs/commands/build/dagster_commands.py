@@ -1,14 +1,17 @@
-"""The commands of Dagster that build a corpus, or a part of it."""
+"""The commands of Dagster that build a corpus, or a part of it, and their errors in a line each."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import dagster as dg
 
@@ -16,14 +19,17 @@ from assets.mixed.mixed_records import MIXED
 from assets.raw.raw_records import RAW
 from assets.sharded.sharded_records import SHARDED
 from assets.stages import BY_NAME, ancestors, used_stages
+from pipeline_defs.commands.terminal import ONE_LINE
 from pipeline_defs.dagster_internals import ENV_PREFIX, create_dagster_cli
 from pipeline_defs.interruption import STOPPED
 from resources.corpus import Corpus
-from resources.runs.run_notes import own_note
+from resources.dagster_home import records_folder
+from resources.runs.run_notes import RunNote, own_note
 from resources.source_faults import has_failed_sources_only
 from resources.stage import Stage
 from resources.store.records import StageRecords
 
+FRAMES = "\nStack Trace:\n"  # begins the listing of Dagster's errors
 MODULE = ("-m", "pipeline_defs.definitions")
 Command = tuple[str, ...]
 
@@ -61,10 +67,10 @@ def with_flag(stage: StageRecords[Any, Any], flag: str) -> Command:
     return ("--config-json", json.dumps({"ops": {stage.name: {"config": {flag: True}}}}))
 
 
-def renew(stage: StageRecords[Any, Any], flag: str, *partitions: str) -> int:
+def renew(store: Path, stage: StageRecords[Any, Any], flag: str, *partitions: str) -> int:
     """Materialize one stage with a flag that has it made again; return the exit code."""
     options = ("--select", stage.name, *partitions, *with_flag(stage, flag))
-    return run_dagster(("asset", "materialize", *MODULE, *options))
+    return run_dagster(("asset", "materialize", *MODULE, *options), store)
 
 
 def shared_stage(stage: Stage[Any, Any], corpus: Corpus) -> Stage[Any, Any] | None:
@@ -85,10 +91,63 @@ def materialize(stage: StageRecords[Any, Any], *partitions: str) -> Command:
     return ("asset", "materialize", *MODULE, "--select", f"*{stage.name}", *partitions)
 
 
-def run_dagster(command: Command) -> int:
-    """Print a command of Dagster and run it in this process; return its exit code."""
+class WithoutFrames(TextIOWrapper):
+    """Standard error without listings of code, which go to a file.
+
+    Dagster writes an event with its whole error by one call: its first line is shown.
+    """
+
+    def __init__(self, shown: TextIO, frames: Path) -> None:
+        super().__init__(shown.buffer, shown.encoding, shown.errors, write_through=True)
+        self.frames = frames
+
+    def write(self, text: str) -> int:
+        """Write a text, or its first line."""
+        if FRAMES in text:
+            with open(self.frames, "a", encoding="utf-8") as file:
+                file.write(text)
+            text = text[: text.index("\n") + 1]
+        return super().write(text)
+
+
+def run_dagster(command: Command, store: Path) -> int:
+    """Print a command of Dagster and run it in this process; return its exit code.
+
+    If it fails, the causes are the last lines of standard error: one for each step and source.
+    """
+    start, frames = time.time(), records_folder(store) / "frames.log"
+    frames.parent.mkdir(parents=True, exist_ok=True)
+    frames.unlink(missing_ok=True)
     sys.stdout.write(f"dagster {shlex.join(command)}\n")
     sys.stdout.flush()
+    sys.stderr.flush()
+    own = WithoutFrames(sys.stderr, frames)
+    try:
+        with redirect_stderr(own):
+            code = call_dagster(command)
+    finally:
+        own.detach()
+    if code:
+        lines = [f"The errors with their frames: {frames}"] if frames.exists() else []
+        lines += causes(own_note(store, start))
+        sys.stderr.write("".join(f"{line.translate(ONE_LINE)}\n" for line in lines))
+    return code
+
+
+def causes(note: RunNote | None) -> Iterator[str]:
+    """Yield a line for each source and step that failed in a run."""
+    if note is None:  # it broke off before its first step
+        return
+    for stage, sources in note.failed_sources.items():
+        yield from (f"{stage}[{source}]: {reason}" for source, reason in sources.items())
+    of_sources = {name for sources in note.failed_sources.values() for name in sources}
+    for fault in note.faults:
+        if fault.error.partition(": ")[0] not in of_sources:  # told above
+            yield f"{fault.step}: {fault.error}"
+
+
+def call_dagster(command: Command) -> int:
+    """Run a command of Dagster in this process; return its exit code."""
     warnings.filterwarnings("ignore", category=dg.SupersessionWarning)  # it recommends `dg`
     try:
         dagster = create_dagster_cli()  # type: ignore[no-untyped-call]

@@ -6,6 +6,7 @@ They read the store and the input files, and run nothing: a run may hold the loc
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ import msgspec
 from cyclopts import Parameter
 
 from assets.stages import BY_NAME, ancestors, used_stages
-from pipeline_defs.commands.terminal import Json, Row, print_json, print_table, say
+from pipeline_defs.commands.terminal import ONE_LINE, Json, Row, print_json, print_table, say
 from pipeline_defs.forecast.forecast import NEW, Forecast, forecast, totals
 from pipeline_defs.forecast.reasons import SHORT, inputs_of
 from pipeline_defs.load_corpus import load_corpus
@@ -53,7 +54,10 @@ class PartState(msgspec.Struct, frozen=True):
 
 
 def print_forecast(corpus: Corpus, sources: Sequence[str], last: str, *, json: bool) -> int:
-    """Print what a run up to a stage would do, of all sources or some; the exit code is 0."""
+    """Print what a run up to a stage would do, of all sources or some.
+
+    The exit code is 2 if a run would fail: its causes are the last lines, of standard error.
+    """
     used = used_stages(corpus.settings)
     wanted = used.keys() & {last, *ancestors(used[last])}
     others = set(corpus.settings.source_names()) - set(sources) if sources else set()
@@ -61,11 +65,20 @@ def print_forecast(corpus: Corpus, sources: Sequence[str], last: str, *, json: b
         each for each in forecast(corpus) if each.stage in wanted and each.partition not in others
     ]
     workers = corpus.settings.engine.num_workers()
+    faults = [f"{each.stage}[{each.partition}]: {each.fault}" for each in forecasts if each.fault]
     seconds = sum(each.cpu_seconds for each in forecasts) / workers + STEP_SECONDS * len(wanted)
     if json:
         stages = [as_record(each) for each in forecasts]
         print_json({"stages": stages, "workers": workers, "seconds": round(seconds, 1)})
-        return 0
+    elif not faults or any(each.computed or each.reused for each in forecasts):
+        print_stages(forecasts)
+        say(f"About {seconds:,.1f} s on {workers} workers. Nothing was run or written.")
+    sys.stderr.write("".join(f"{fault.translate(ONE_LINE)}\n" for fault in faults))
+    return 2 if faults else 0
+
+
+def print_stages(forecasts: Sequence[Forecast]) -> None:
+    """Print the numbers of each stage, and why parts would be computed."""
     numbers = ("compute", "reuse", "drop", "read MB", "write MB", "CPU s")
     rows = (row_of(stage, each) for stage, each in totals(forecasts).items())
     print_table("the next run, in parts", ("stage",), numbers, rows)
@@ -77,14 +90,12 @@ def print_forecast(corpus: Corpus, sources: Sequence[str], last: str, *, json: b
             "CPU seconds are those of the last runs on this store; of "
             f"{', '.join(dict.fromkeys(measured))} those of docs/performance.md."
         )
-    say(f"About {seconds:,.1f} s on {workers} workers. Nothing was run or written.")
-    return 0
 
 
 def as_record(each: Forecast) -> dict[str, Any]:
     """Return a forecast for programs: its parts as numbers and reasons."""
     names = ("stage", "partition", "is_exact", "read_bytes", "written_bytes", "is_measured_here")
-    return {name: getattr(each, name) for name in (*names, "note")} | {
+    return {name: getattr(each, name) for name in (*names, "note", "fault")} | {
         "compute": len(each.computed),
         "reuse": each.reused,
         "drop": len(each.gone),

@@ -40,7 +40,7 @@ def retrain() -> int:
     before, text_before = published(corpus)
     from pipeline_defs.commands.build.dagster_commands import renew
 
-    if code := renew(TOKENIZER, RETRAIN):
+    if code := renew(corpus.store.root, TOKENIZER, RETRAIN):
         return code
     now = corpus.store.newest(TOKENIZER, GLOBAL)
     numbers = now.parts[0].stats.numbers

@@ -36,7 +36,7 @@ def renew(
     from pipeline_defs.commands.build.dagster_commands import renew as renew_stage
 
     for name in dict.fromkeys(sources or ranked):
-        if code := renew_stage(QUALITY_SCALE, RENEW, "--partition", name):
+        if code := renew_stage(corpus.store.root, QUALITY_SCALE, RENEW, "--partition", name):
             return code
     say("`corpus build` filters these sources again.")
     return 0
