@@ -134,7 +134,7 @@ def enlarge(corpora: Path, out: Path, recipe: Recipe) -> None:
         size = int(recipe.bytes * texts["text"].str.len_bytes().sum() / total)
         rng = np.random.default_rng([recipe.seed, number])
         write_source(out / name, Drawing(name, groups_of(texts), rng).documents(), size)
-    init(out)
+    init(str(out))
     write_recipe(out, recipe)
 
 

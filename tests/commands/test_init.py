@@ -10,7 +10,7 @@ import pytest
 import yaml
 from builders import Build, open_corpus, sentence, write_jsonl
 
-from pipeline_defs.commands.build.init import source_names
+from pipeline_defs.commands.build.own_files import source_names
 from pipeline_defs.commands.main import main
 from pipeline_defs.load_corpus import load_corpus
 
@@ -20,6 +20,11 @@ def init(folder: Path, *where: str) -> dict[str, dict[str, object]]:
     assert main(["init", str(folder), *where]) == 0
     content = yaml.safe_load((folder / "pipeline.yaml").read_text(encoding="utf-8"))
     return {source["name"]: source for source in content["sources"]}
+
+
+def write_text(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
 
 def test_one_source_for_each_folder(tmp_path: Path) -> None:
@@ -131,3 +136,81 @@ def test_names_are_made_of_the_patterns() -> None:
     url = "https://example.org/data/wiki.jsonl.gz?x=1"
     patterns = ["web/*.jsonl", url, "a b/", "*.csv", "web/"]
     assert source_names(patterns) == ["web", "wiki", "a-b", "documents", "web-2"]
+
+
+def test_files_that_are_not_text_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_text(tmp_path / "a/good.txt", sentence(1))
+    (tmp_path / "a/latin.txt").write_bytes("café".encode("latin-1"))
+    (tmp_path / "a/scan.pdf").write_bytes(b"%PDF")
+
+    assert init(tmp_path)["a"]["where"] == "a/"
+    said = capsys.readouterr().out
+    assert "cannot be read: a/latin.txt (not valid UTF-8" in said
+    assert "left out: 1 file (no reader for .pdf)" in said
+
+
+def test_splits_for_evaluation_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("data/train-00000-of-00002", "data/train-00001-of-00002", "data/test-00000"):
+        write_jsonl(tmp_path / f"shards/{name}.jsonl", [{"text": sentence(1)}])
+    for name in ("all/a", "held"):
+        write_jsonl(tmp_path / f"listed/{name}.jsonl", [{"text": sentence(2)}])
+    splits = [{"split": "train", "path": "all/*"}, {"split": "test_sft", "path": "held.jsonl"}]
+    card = yaml.safe_dump({"configs": [{"config_name": "default", "data_files": splits}]})
+    write_text(tmp_path / "listed/README.md", f"---\n{card}---\n# A dataset")
+
+    sources = init(tmp_path)
+
+    assert sources["shards"]["where"] == "shards/data/train-*-of-*.jsonl"
+    assert sources["listed"]["where"] == "listed/all/"
+    said = capsys.readouterr().out
+    assert "1 file (split test)" in said and "1 file (split test_sft)" in said
+
+
+def test_what_a_build_has_published_is_no_input(tmp_path: Path) -> None:
+    write_text(tmp_path / "other/texts/a.txt", sentence(1))
+    write_text(tmp_path / "other/store/raw/web/_manifests/00000001.json", "{}")
+    write_text(tmp_path / "other/store/raw/web/notes.txt", sentence(2))
+
+    assert init(tmp_path)["other"]["where"] == "other/texts/"
+
+
+def test_conversations_are_proposed_as_such(tmp_path: Path) -> None:
+    for name, keys in (("messages", ("role", "content")), ("conversations", ("from", "value"))):
+        turns = [("user" if name == "messages" else "human", sentence(1)), ("assistant", "Yes.")]
+        messages = [dict(zip(keys, turn, strict=True)) for turn in turns]
+        write_jsonl(tmp_path / name / "a.jsonl", [{"prompt": sentence(1), name: messages}] * 3)
+
+    sources = init(tmp_path)
+
+    assert [source["kind"] for source in sources.values()] == ["chat", "chat"]
+    assert sources["conversations"]["text_field"] == "conversations"
+    assert open_corpus(tmp_path / "pipeline.yaml").settings.is_chat("messages")
+
+
+def test_every_place_of_the_command_line_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("A/a", "B/b", "c"):
+        write_jsonl(tmp_path / f"{name}.jsonl", [{"text": sentence(1)}])
+    monkeypatch.chdir(tmp_path)
+
+    places = {name: source["where"] for name, source in init(Path("A"), "B").items()}
+    assert places == {"A": ".", "B": f"{tmp_path}/B/"}
+    assert (tmp_path / "A/.gitignore").read_text().startswith("/corpus_store/\n")
+    assert main(["init", "A", "B", "c.jsonl", "--into", "D"]) == 0
+    assert len(yaml.safe_load((tmp_path / "D/pipeline.yaml").read_text())["sources"]) == 3
+
+
+def test_a_place_that_may_be_two_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("A/a", "a"):
+        write_jsonl(tmp_path / f"{name}.jsonl", [{"text": sentence(1)}])
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["init", "A", "a.jsonl"]) == 2
+    assert "'a.jsonl' is in A and in the working folder" in capsys.readouterr().err

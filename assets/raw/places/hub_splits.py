@@ -34,6 +34,10 @@ KEYWORDS = {
     "test": ("test", "testing", "eval", "evaluation"),
 }
 BESIDE = r"[-._ 0-9]"  # what separates a split's name from the rest of a file's or folder's
+NAMES = {
+    split: re.compile(rf"(?:.*{BESIDE})?(?:{'|'.join(keywords)})(?:{BESIDE}.*)?")
+    for split, keywords in KEYWORDS.items()
+}
 
 
 class _SplitFiles(msgspec.Struct):
@@ -64,21 +68,38 @@ def split_paths(paths: Iterable[str], readme: bytes, wanted: Split) -> list[str]
 
     Raises InputError with the names that there are for an unknown one.
     """
-    data = [path for path in paths if is_data(path)]
     config = _chosen(read_configs(readme), wanted.config)
+    return _of_split(_splits(config, paths), config, wanted.split)
+
+
+def evaluation_files(paths: Sequence[str], readme: bytes) -> dict[str, str]:
+    """Return the split of each file of a dataset that is there to test or validate.
+
+    Without `configs` in README.md, names tell that only beside files of the split `train`.
+    """
+    configs = read_configs(readme)
+    split_of, trained = dict[str, str](), set[str]()
+    for config in configs or [_Config(ONLY_CONFIG)]:
+        splits = _splits(config, paths)
+        evaluated = {name for name in splits if _keyword_of(name) not in (None, TRAIN)}
+        if configs or TRAIN in splits:
+            split_of |= {path: name for name in evaluated for path in splits[name]}
+        trained |= {path for name in {*splits} - evaluated for path in splits[name]}
+    return {path: name for path, name in split_of.items() if path not in trained}
+
+
+def _splits(config: _Config, paths: Iterable[str]) -> dict[str, list[str]]:
+    """Return the data files of each split of a configuration."""
+    data = [path for path in paths if is_data(path)]
     if config.data_files is None:
         folder = _folder(config)
-        below = [path for path in data if path.startswith(folder)]
-        splits = {
-            name: [folder + path for path in of_split]
-            for name, of_split in by_convention([p[len(folder) :] for p in below]).items()
-        }
-    else:
-        splits = {
-            name: [path for path in data if any(match(p, path.split("/")) for p in patterns)]
-            for name, patterns in _patterns(config).items()
-        }
-    return _of_split(splits, config, wanted.split)
+        below = [path[len(folder) :] for path in data if path.startswith(folder)]
+        splits = by_convention(below)
+        return {name: [folder + path for path in of_split] for name, of_split in splits.items()}
+    return {
+        name: [path for path in data if any(match(p, path.split("/")) for p in patterns)]
+        for name, patterns in _patterns(config).items()
+    }
 
 
 def is_data(path: str) -> bool:
@@ -116,12 +137,15 @@ def by_convention(paths: Sequence[str]) -> dict[str, list[str]]:
 
 def _by_keyword(paths: Sequence[str], of_path: slice) -> dict[str, list[str]]:
     found = {}
-    for split, keywords in KEYWORDS.items():
-        pattern = re.compile(rf"(?:.*{BESIDE})?(?:{'|'.join(keywords)})(?:{BESIDE}.*)?")
+    for split, pattern in NAMES.items():
         of_split = [path for path in paths if any(map(pattern.fullmatch, path.split("/")[of_path]))]
         if of_split:
             found[split] = of_split
     return found
+
+
+def _keyword_of(name: str) -> str | None:
+    return next((split for split, pattern in NAMES.items() if pattern.fullmatch(name)), None)
 
 
 def _chosen(configs: Sequence[_Config], wanted: str | None) -> _Config:

@@ -1,11 +1,12 @@
 """`corpus init`: write a commented pipeline.yaml for files of the user's own.
 
-Text field, id field and language of each source are proposed from its first records, which are read
-as a build would read them. All proposals are written to the file, for the user to change.
+Kind, text field, id field and language of each source are proposed from its first records, which
+are read as a build would read them. All proposals are written to the file, for the user to change.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections import Counter
@@ -14,7 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import polars as pl
 import pyarrow as pa
@@ -22,28 +22,39 @@ import yaml
 from cyclopts import Parameter
 
 from assets.filtered.language.detect_language import detect_language
-from assets.raw.places.find_inputs import find_inputs
+from assets.raw.chat_records import FORMS, chat_text, listed
 from assets.raw.readers.decompress import BrokenStream
 from assets.raw.readers.formats import FORMATS, format_of, read_records
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.input_record import InputRecord
+from assets.raw.readers.input_record import InputRecord, checked_size, encode_error
+from assets.text.chat_messages import ChatError
 from corpus_loader.places.url_secrets import shown
+from pipeline_defs.commands.build.own_files import (
+    STORE_NAME,
+    Place,
+    Project,
+    places_of,
+    project_of,
+)
 from pipeline_defs.commands.terminal import ONE_LINE, say
 from resources.errors import UsageError
 from resources.settings.filtering.filter_steps import LanguageConfig
 from resources.settings.sources import SourceConfig
+from resources.settings.tokenizer import CHATML_TOKENS, END_OF_DOCUMENT
 
 CONFIG_NAME = "pipeline.yaml"
-STORE_NAME = "corpus_store"
-NUM_FILES, NUM_RECORDS = 3, 200  # looked at, of each source
-MOST_SHOWN = 20  # names of fields
+NUM_FILES, NUM_RECORDS = 3, 200  # that a build can read: looked at, of each source
+MOST_FILES, MOST_RECORDS = 20, 2000  # tried for these
+MOST_SHOWN, MOST_FAULTS = 20, 3  # names of fields, files
 MIN_SHARE = 0.8  # of the records, for a proposal
 TEXT_FIELDS = ("text", "content", "body", "raw_content", "article", "document", "markdown")
 ID_FIELDS = ("id", "_id", "uuid", "guid", "doc_id", "document_id")
+MESSAGES = "messages"  # text field of conversations, unless another is named
 FORMAT_LIST = ", ".join(ending for each in FORMATS.values() for ending in each.endings)
 PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 WITHOUT_FIELDS = {"txt", "warc"}
 Fields = Mapping[str, object]
+GITIGNORE = f"/{STORE_NAME}/\n/.dagster/*\n!/.dagster/dagster.yaml\n"
 HEAD = """\
 # The corpus in one file. `corpus config` lists every key; unknown ones are refused.
 store: corpus_store                 # everything that is built is written to this folder
@@ -53,11 +64,11 @@ sources:
 TAIL = """
 filters:
   presets: [balanced]               # limits by language and domain: `corpus rules presets`
-  pii: {}                           # e-mail addresses, keys, ... become <EMAIL>, <KEY>, ...
+  pii: {{}}                           # e-mail addresses, keys, ... become <EMAIL>, <KEY>, ...
 
 tokenizer:
   vocab_size: 16000                 # trained on a sample of all sources; or path: tokenizer.json
-
+{special_tokens}
 buckets:
   mode: pack                        # whole documents side by side; or concat, decompose, buckets
   sequence_length: 2048
@@ -67,18 +78,22 @@ shards:
 
 phases:
   - name: general
-    weighting: natural              # each source by its size; or weights: {SOURCE: SHARE, ...}
+    weighting: natural              # each source by its size; or weights: {{SOURCE: SHARE, ...}}
 """
+CHAT_TOKENS = f"  special_tokens: {json.dumps([END_OF_DOCUMENT, *CHATML_TOKENS])}\n"
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Source as it will be written to pipeline.yaml, from a look at its files."""
+    """Source as it will be written to pipeline.yaml, from a look at its files.
 
-    name: str
-    where: str
-    num_files: int
+    faults   why records cannot be read, by file: a build puts them into quarantine
+    """
+
+    place: Place
     formats: tuple[str, ...]
+    faults: Mapping[str, str]
+    is_chat: bool = False
     text_field: str | None = None  # None: the format has no fields
     id_field: str | None = None
     has_url: bool = False
@@ -87,79 +102,111 @@ class Proposal:
 
 
 def init(
-    folder: Annotated[Path, Parameter(help="Folder in which to write pipeline.yaml.")],
-    where: Annotated[
-        tuple[str, ...],
-        Parameter(help="Files, folders, globs or URLs, relative to the folder (default: all)."),
-    ] = (),
-    /,
+    *where: Annotated[
+        str, Parameter(help="Files, folders, globs or URLs; a source each. Of a folder, its own.")
+    ],
+    into: Annotated[
+        Path | None,
+        Parameter(help="Folder of pipeline.yaml (default: the first place, if it is a folder)."),
+    ] = None,
 ) -> int:
     """Look at the files and write pipeline.yaml."""
-    target = folder / CONFIG_NAME
+    for each in (*where, str(into or "")):
+        if each != each.encode("utf-8", "replace").decode():
+            raise UsageError(f"{each!a}: the name is not UTF-8. Rename it.")
+    project = project_of(where, into)
+    target = project.folder / CONFIG_NAME
     if target.exists():
         raise UsageError(f"{target} is there already. Remove it, or edit it by hand.")
-    if not where and not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder. Correct the name, or name files after it.")
-    inputs = {pattern: inputs_of(folder, pattern) for pattern in where or patterns_in(folder)}
-    missing = [pattern for pattern, files in inputs.items() if not files]
-    if len(missing) == len(inputs) or (where and missing):
-        wanted = ", ".join(map(shown, missing)) or "*"
-        raise UsageError(f"{folder}: no file to read matches {wanted}. Formats: {FORMAT_LIST}.")
-    matched = {pattern: files for pattern, files in inputs.items() if files}
-    names = source_names(list(matched))
-    proposals = [propose(*args) for args in zip(names, matched, matched.values(), strict=True)]
-    folder.mkdir(parents=True, exist_ok=True)
+    places = places_of(project)
+    check_found(project, places)
+    proposals = [propose(place) for place in places if place.files]
+    project.folder.mkdir(parents=True, exist_ok=True)
     target.write_text(config_text(proposals), encoding="utf-8")
-    say(f"Wrote {target}:", *(f"  {each.name}: {', '.join(remarks(each))}" for each in proposals))
+    ignored = project.folder / ".gitignore"
+    if not ignored.exists():
+        ignored.write_text(GITIGNORE, encoding="utf-8")
+    say(
+        f"Wrote {target}:",
+        *(f"  {each.place.name}: {', '.join(remarks(each))}" for each in proposals),
+    )
+    unread = (place for place in places if not place.files)
+    notes = (f"{shown(each.where[0])}: {'; '.join(each.left_out) or 'no files'}" for each in unread)
+    say(*(f"  left out: {each}" for each in notes), *project.notes)
+    if any(place.left_out for place in places):
+        say("To train on what is left out, convert it, or name its files in `where`.")
     say(f"Look it over, then run: TOKENMILL_CONFIG={target} corpus build")
     return 0
 
 
-def patterns_in(folder: Path) -> Iterator[str]:
-    """Yield every visible folder, and a pattern for the files beside them."""
-    visible = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    if any(path.is_file() for path in visible):
-        yield "*.*"
-    for path in visible:
-        if path.is_dir() and path.name != STORE_NAME:
-            yield f"{path.name}/"
+def check_found(project: Project, places: Sequence[Place]) -> None:
+    """Raise UsageError if nothing is to be read, or nothing of a place that the user named."""
+    missing = [place for place in places if not place.files]
+    wanted = [place for place in missing if not {*place.where} <= project.optional]
+    if wanted or len(missing) == len(places):
+        patterns = ", ".join(shown(place.where[0]) for place in wanted) or "*"
+        reasons = "; ".join(each for place in wanted or missing for each in place.left_out)
+        raise UsageError(
+            f"{project.folder}: no file to read matches {patterns}. "
+            f"{f'Left out: {reasons}. ' if reasons else ''}Formats: {FORMAT_LIST}."
+        )
 
 
-def source_names(patterns: Sequence[str]) -> list[str]:
-    """Return a name for each pattern: its last word without a glob, made unique."""
-    names: list[str] = []
-    for pattern in patterns:
-        path = urlsplit(pattern).path if "://" in pattern else pattern
-        words = [word.partition(".")[0] for word in path.split("/") if not set(word) & set("*?[")]
-        plain = [re.sub(r"[^A-Za-z0-9_-]+", "-", word).strip("-_") for word in words]
-        name = next((word for word in reversed(plain) if word), "documents")
-        taken = sum(re.sub(r"-\d+$", "", other) == name for other in names)
-        names.append(f"{name}-{taken + 1}" if taken else name)
-    return names
-
-
-def inputs_of(folder: Path, where: str) -> list[InputFile]:
-    """Return the files of a pattern; those of a URL are downloaded to the store, for the build."""
-    keys = {"name": "source", "where": where, "allow_no_files": True}
-    source = SourceConfig.model_validate(keys)
-    return find_inputs(source, folder, folder / STORE_NAME / "_downloads").files
-
-
-def propose(name: str, where: str, files: Sequence[InputFile]) -> Proposal:
+def propose(place: Place) -> Proposal:
     """Propose the keys of a source from its first files; UsageError if they have no record."""
-    formats = tuple(sorted({file.format for file in files}))
-    source = SourceConfig.model_validate({"name": name, "where": where})
-    records = list(sample_records(files, source))
+    formats = tuple(sorted({file.format for file in place.files}))
+    source = SourceConfig.model_validate({"name": place.name, "where": place.where})
+    records, faults = read_sample(place.files, source)
     if not records:
-        raise UsageError(f"{shown(where)}: {files_text(len(files), formats)} without one record.")
-    return described(Proposal(name, where, len(files), formats), records)
+        which = f": {faults_text(faults)}" if faults else ""
+        raise UsageError(
+            f"{shown(place.where[0])}: {files_text(place, formats)} without one record{which}."
+        )
+    return described(Proposal(place, formats, faults), records)
 
 
-def sample_records(files: Iterable[InputFile], source: SourceConfig) -> Iterator[Fields]:
-    """Yield the fields of the first records of the first files."""
-    for file in islice(files, NUM_FILES):
-        records = (entry.fields for entry in all_records(file, source))
-        yield from islice((fields for fields in records if fields is not None), NUM_RECORDS)
+def read_sample(
+    files: Iterable[InputFile], source: SourceConfig
+) -> tuple[list[Fields], dict[str, str]]:
+    """Return the fields of the first records, and why some cannot be read, by file."""
+    found: list[Fields] = []
+    faults: dict[str, str] = {}
+    num_read = 0
+    for file in islice(files, MOST_FILES):
+        before = len(found)
+        try:
+            found += islice(usable_fields(file, source, faults), NUM_RECORDS)
+        except OSError as error:
+            faults[file.name] = error.strerror or str(error)
+        num_read += len(found) > before
+        if num_read == NUM_FILES:
+            break
+    return found, faults
+
+
+def usable_fields(
+    file: InputFile, source: SourceConfig, faults: dict[str, str]
+) -> Iterator[Fields]:
+    """Yield the fields of records that a build reads; add the first fault of the others."""
+    for record in islice(all_records(file, source), MOST_RECORDS):
+        fault = fault_of(record, source)
+        if fault:
+            faults.setdefault(file.name, fault)
+        elif record.fields is not None:
+            yield record.fields
+
+
+def fault_of(record: InputRecord, source: SourceConfig) -> str:
+    """Return why a record cannot be read; "" if it can, or is to be left out."""
+    if record.fields is None:
+        return record.error
+    try:
+        checked_size(record, source.max_record_bytes)
+    except UnicodeEncodeError as error:
+        return encode_error(error)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def all_records(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
@@ -178,24 +225,56 @@ def all_records(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
 
 def described(proposal: Proposal, records: Sequence[Fields]) -> Proposal:
     """Add the fields and the language of most records to a proposal; UsageError without a text."""
-    text_field = text_field_of(records)
+    chat_field = chat_field_of(records)
+    text_field = chat_field or text_field_of(records)
     if text_field is None:
         names = list(dict.fromkeys(name for fields in records for name in fields))
         some = ", ".join(names[:MOST_SHOWN]).translate(ONE_LINE)
         raise UsageError(
-            f"{shown(proposal.where)}: no field holds text in most records (fields: {some}). "
-            "Write pipeline.yaml by hand: `corpus config` lists its keys."
+            f"{shown(proposal.place.where[0])}: no field holds text in most records (fields: "
+            f"{some}). Write pipeline.yaml by hand: `corpus config` lists its keys."
         )
-    texts = [text for fields in records if isinstance(text := fields.get(text_field), str)]
-    language, share = language_of(texts)
+    language, share = language_of([*texts_of(records, text_field, is_chat=bool(chat_field))])
     return replace(
         proposal,
+        is_chat=bool(chat_field),
         text_field=None if set(proposal.formats) <= WITHOUT_FIELDS else text_field,
         id_field=id_field_of(records),
         has_url=share_with(records, "url") >= MIN_SHARE,
         language=language if share >= MIN_SHARE else None,
         language_share=share,
     )
+
+
+def texts_of(records: Iterable[Fields], field: str, *, is_chat: bool) -> Iterator[str]:
+    """Yield the texts of a field, or of its conversations; without those that have none."""
+    for fields in records:
+        try:
+            text = chat_text(fields, field)[0] if is_chat else fields.get(field)
+        except ChatError:
+            continue
+        if isinstance(text, str):
+            yield text
+
+
+def chat_field_of(records: Sequence[Fields]) -> str | None:
+    """Return the field that holds the messages of a conversation in most records, if one does."""
+    found = Counter(
+        name for fields in records for name, value in fields.items() if is_conversation(value)
+    )
+    name, number = next(iter(found.most_common(1)), (None, 0))
+    return name if number >= MIN_SHARE * len(records) else None
+
+
+def is_conversation(value: object) -> bool:
+    """Return whether a field holds messages, or their JSON text, each with its role and text."""
+    if not isinstance(value, list) and not (isinstance(value, str) and value.startswith("[{")):
+        return False
+    try:
+        first = listed(value, "", "messages")[0]
+    except ChatError:
+        return False
+    return isinstance(first, Mapping) and any({*form} <= {*first} for form in FORMS)
 
 
 def text_field_of(records: Sequence[Fields]) -> str | None:
@@ -235,35 +314,56 @@ def language_of(texts: Sequence[str]) -> tuple[str | None, float]:
 
 
 def remarks(proposal: Proposal) -> Iterator[str]:
-    """Yield remarks on a source: its files, fields and language."""
-    yield files_text(proposal.num_files, proposal.formats)
+    """Yield remarks on a source: its files, fields and language, and what is not read."""
+    place = proposal.place
+    yield files_text(place, proposal.formats)
     if proposal.text_field is not None:
-        yield f"text in `{proposal.text_field.translate(ONE_LINE)}`"
+        what = "conversations" if proposal.is_chat else "text"
+        yield f"{what} in `{proposal.text_field}`"
     if proposal.id_field is not None:
         yield f"ids in `{proposal.id_field}`"
-    if shown(proposal.where) != proposal.where:
+    if [*map(shown, place.where)] != [*place.where]:
         yield "its URL has a user, password or query: keep secrets in netrc or a variable, ${NAME}"
     if proposal.has_url:
         yield "URLs in `url`"
     yield f"language {proposal.language}" if proposal.language else "several languages, or unknown"
+    if proposal.faults:
+        yield f"cannot be read: {faults_text(proposal.faults)}"
+    if place.left_out:
+        yield f"left out: {'; '.join(place.left_out)}"
 
 
-def files_text(count: int, formats: Sequence[str]) -> str:
+def files_text(place: Place, formats: Sequence[str]) -> str:
     """Return the number of files and their formats as text."""
+    count = len(place.files)
     return f"{count:,} {'file' if count == 1 else 'files'} ({', '.join(formats)})"
+
+
+def faults_text(faults: Mapping[str, str]) -> str:
+    """Return the first of the files with records that cannot be read, and why, as text."""
+    first = (f"{name} ({fault})" for name, fault in islice(faults.items(), MOST_FAULTS))
+    return "; ".join([*first, *(["..."] if len(faults) > MOST_FAULTS else [])])
 
 
 def config_text(proposals: Sequence[Proposal]) -> str:
     """Return the text of pipeline.yaml: the sources, then the keys that are changed most often."""
     sources = "".join(source_text(proposal) for proposal in proposals)
-    return HEAD + sources + TAIL
+    has_chats = any(proposal.is_chat for proposal in proposals)
+    return HEAD + sources + TAIL.format(special_tokens=CHAT_TOKENS if has_chats else "")
 
 
 def source_text(proposal: Proposal) -> str:
     """Return one source as YAML, with comments."""
-    lines = [f"  # {', '.join(remarks(proposal))}", f"  - name: {scalar(proposal.name)}"]
-    lines.append(f"    where: {scalar(proposal.where)}")
-    if proposal.text_field not in (None, "text"):
+    place = proposal.place
+    comment = ", ".join(remarks(proposal)).translate(ONE_LINE)
+    lines = [f"  # {comment}", f"  - name: {scalar(place.name)}"]
+    if len(place.where) == 1:
+        lines.append(f"    where: {scalar(place.where[0])}")
+    else:
+        lines += ["    where:", *(f"      - {scalar(pattern)}" for pattern in place.where)]
+    if proposal.is_chat:
+        lines.append("    kind: chat   # the assistant's messages are learned")
+    if proposal.text_field not in (None, MESSAGES if proposal.is_chat else "text"):
         lines.append(f"    text_field: {scalar(str(proposal.text_field))}")
     if proposal.id_field is not None:
         lines.append(
