@@ -139,7 +139,9 @@ def causes(note: RunNote | None) -> Iterator[str]:
     if note is None:  # it broke off before its first step
         return
     for stage, sources in note.failed_sources.items():
-        yield from (f"{stage}[{source}]: {reason}" for source, reason in sources.items())
+        for source, reason in sources.items():
+            place = f"{stage}[{source}]: "  # some reasons begin with it
+            yield f"{place}{reason.removeprefix(place)}"
     of_sources = {name for sources in note.failed_sources.values() for name in sources}
     for fault in note.faults:
         if fault.error.partition(": ")[0] not in of_sources:  # told above
