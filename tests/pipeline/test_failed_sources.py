@@ -351,7 +351,7 @@ def test_the_commands_build_and_mix_what_they_can_and_exit_with_1(config: Path) 
     assert store.newest("sharded", "notes").stats.rows_kept > 0
     assert store.newest("mixed", "main").stats.rows_kept > 0
     assert store.partition("mixed", "late").newest_manifest() is None
-    assert "letters: raw: source 'letters': no input file matches" in done.stderr
+    assert "raw[letters]: source 'letters': no input file matches" in done.stderr
 
     job = ("dagster", "job", "execute", "-m", "pipeline_defs.definitions", "-j", "mix_corpus")
     assert command(config, *job).returncode == 1
