@@ -250,7 +250,7 @@ def _find_local(
 
 def why_unread(source: SourceConfig, name: str) -> str:
     """Return why a file that a folder or glob matches is not read, as a short clause."""
-    if not _is_utf8(name):
+    if not is_utf8(name):
         return "its name is not UTF-8: rename the file"
     if is_readme(name):
         return "about its folder: name it, or a glob for it, in `where` to read it"
@@ -277,7 +277,7 @@ def _readable(match: Match, source: SourceConfig) -> _Readable | None:
             f"the format of {match.name!r} cannot be told from its name. "
             f"Set `format` to one of {', '.join(FORMATS)}."
         )
-    return _Readable(match, file_format, compression) if _is_utf8(match.name) else None
+    return _Readable(match, file_format, compression) if is_utf8(match.name) else None
 
 
 def _input_files(
@@ -299,5 +299,6 @@ def _read_all(files: Sequence[FileStatus]) -> list[FileDigest]:
     return digest_files([file.place for file in files])
 
 
-def _is_utf8(name: str) -> bool:
+def is_utf8(name: str) -> bool:
+    """Return whether the name of a file, as Python decodes it, was UTF-8."""
     return name.isascii() or name == name.encode("utf-8", "replace").decode()  # PEP 383

@@ -187,7 +187,7 @@ def search(pattern: str, base: Path, follow_links: bool) -> Search:
             found.files[literal] = named_file(literal)
         return found
     parts = Path(pattern).parts + (("",) if pattern.endswith("/") else ())  # "*/": folders only
-    num_fixed = next((n for n, part in enumerate(parts) if MAGIC.search(part)), len(parts))
+    num_fixed = count_fixed(parts)
     start = os.path.abspath(base.joinpath(*parts[:num_fixed]))
     found = Search(os.path.realpath(start), follow_links)
     if parts[num_fixed:] and os.path.isdir(start):
@@ -195,6 +195,11 @@ def search(pattern: str, base: Path, follow_links: bool) -> Search:
     if os.path.islink(literal):
         found.left_out[literal] = BROKEN
     return found
+
+
+def count_fixed(parts: Sequence[str]) -> int:
+    """Count the parts of a path before the first that is a glob."""
+    return next((n for n, part in enumerate(parts) if MAGIC.search(part)), len(parts))
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:

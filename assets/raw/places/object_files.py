@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assets.raw.places.file_digests import FileDigest, changed, removed
-from assets.raw.places.local_files import MAGIC, Match, MatchedBy, remote_match
+from assets.raw.places.local_files import Match, MatchedBy, count_fixed, remote_match
 from assets.raw.places.range_files import Fetch
 from assets.raw.readers.input_file import InputFile
 from corpus_loader.places.objects import ObjectInfo, Objects
@@ -51,7 +51,7 @@ def url_pattern(url: str) -> UrlPattern:
 def split_segments(pattern: str) -> tuple[list[str], list[str]]:
     """Return the segments of a path before its first glob, and those from there on."""
     segments = [part for part in pattern.split("/") if part]
-    fixed = next((i for i, part in enumerate(segments) if MAGIC.search(part)), len(segments))
+    fixed = count_fixed(segments)
     return segments[:fixed], segments[fixed:]
 
 

@@ -23,6 +23,7 @@ from cyclopts import Parameter
 
 from assets.filtered.language.detect_language import detect_language
 from assets.raw.chat_records import FORMS, chat_text, listed
+from assets.raw.places.find_inputs import is_utf8
 from assets.raw.readers.decompress import BrokenStream
 from assets.raw.readers.formats import FORMATS, format_of, read_records
 from assets.raw.readers.input_file import InputFile
@@ -112,7 +113,7 @@ def init(
 ) -> int:
     """Look at the files and write pipeline.yaml."""
     for each in (*where, str(into or "")):
-        if each != each.encode("utf-8", "replace").decode():
+        if not is_utf8(each):
             raise UsageError(f"{each!a}: the name is not UTF-8. Rename it.")
     project = project_of(where, into)
     target = project.folder / CONFIG_NAME

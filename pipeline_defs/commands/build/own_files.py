@@ -13,14 +13,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import takewhile
 from pathlib import Path, PurePath
 from urllib.parse import urlsplit
 
 from assets.raw.places.file_digests import FileDigest, FileStatus
 from assets.raw.places.find_inputs import NO_READER, Inputs, LeftOut, find_inputs, is_readme
 from assets.raw.places.hub_splits import README, evaluation_files, read_configs
-from assets.raw.places.local_files import MAGIC, is_below
+from assets.raw.places.local_files import MAGIC, count_fixed, is_below
 from assets.raw.readers.formats import split_compression, tell_format
 from assets.raw.readers.input_file import InputFile
 from resources.errors import InputError, UsageError
@@ -184,7 +183,7 @@ def fixed_folder(pattern: str) -> str:
     if os.path.exists(pattern):
         return pattern
     parts = Path(pattern).parts
-    return os.path.join(*takewhile(lambda part: not MAGIC.search(part), parts))
+    return os.path.join(*parts[: count_fixed(parts)])
 
 
 def readme_of(folder: str) -> bytes:
