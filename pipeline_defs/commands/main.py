@@ -68,7 +68,7 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
         ),
     },
     "look": {
-        "summary": "Show rows, reasons, tokens and mixes of the corpus.",
+        "summary": "Show what became of each source; with --stages, at every stage.",
         "status": "Show running and last runs, and the state of every stage by source.",
         "trace": "Trace a training sample to its documents, and a document to its fate.",
         "find": "Find the documents, kept or removed, that contain a string.",

@@ -5,6 +5,9 @@ Names and texts are untrusted: nothing in them is markup or moves the cursor.
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +26,7 @@ from rich.text import Text
 from corpus_loader.places.url_secrets import masked
 from resources.errors import UsageError
 from resources.runs.run_lock import run_lock, this_holder
+from resources.settings.pipeline import CONFIG_VARIABLE, STORE_VARIABLE
 from resources.store.records import to_json
 
 PIPE_WIDTH = 180  # columns, where the output is no terminal
@@ -48,6 +52,22 @@ def one_line(text: str) -> str:
 def say(*lines: str) -> None:
     """Print lines."""
     sys.stdout.write("".join(f"{line.translate(ONE_LINE)}\n" for line in lines))
+
+
+def as_typed(*words: str) -> str:
+    """Return a command of `corpus` as the user can type it: `corpus`, or the path of it.
+
+    Variables that name the corpus are repeated: those of one command are not there for the next.
+    """
+    path = os.path.join(os.path.dirname(sys.executable), "corpus")
+    near = os.path.relpath(path)
+    if os.path.realpath(shutil.which("corpus") or "") == os.path.realpath(path):
+        path = "corpus"
+    elif "/" in near and not near.startswith(".."):
+        path = near
+    named = {name: os.environ.get(name) for name in (CONFIG_VARIABLE, STORE_VARIABLE)}
+    settings = [f"{name}={shlex.quote(value)}" for name, value in named.items() if value]
+    return " ".join([*settings, shlex.join([path, *words])])
 
 
 def print_table(

@@ -1,4 +1,4 @@
-"""`corpus summary` fits 100 columns, and names the command to run while nothing is built."""
+"""`corpus summary`: a row per source on 80 columns, every stage on 100, and the next command."""
 
 import json
 from pathlib import Path
@@ -7,6 +7,8 @@ import pytest
 import yaml
 from builders import Build, open_corpus, write_corpus, write_jsonl
 from verbs import Cli
+
+from pipeline_defs.commands.terminal import as_typed
 
 
 @pytest.fixture
@@ -19,7 +21,10 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_before_any_build_it_says_what_to_run(config: Path, cli: Cli) -> None:
     output = cli.printed(("summary",), 1)
     assert output.out == ""
-    assert output.err == f"Nothing is built yet in {config.parent / 'store'}. Run: corpus build\n"
+    assert (
+        output.err
+        == f"Nothing is built yet in {config.parent / 'store'}. Run: {as_typed('build')}\n"
+    )
 
     assert json.loads(cli.out("summary", "--json", code=1)) == {
         "store": str(config.parent / "store"),
@@ -33,13 +38,65 @@ def test_tables_fit_100_columns(config: Path, build: Build, cli: Cli) -> None:
     write_corpus(config.parent, filters={"rules": {"length": {"min_chars": 200}}})
     build(open_corpus(config), "raw", "filtered")
 
-    lines = cli.out("summary").splitlines()
+    lines = cli.out("summary", "--stages").splitlines()
 
-    tables = [line for line in lines if not line.startswith(("The corpus", "See it"))]
+    tables = [line for line in lines if not line.startswith(("The corpus", "Next: "))]
     assert max(map(len, tables)) <= 100
     assert any(line.split()[:2] == ["raw", "40"] for line in lines)
     assert any("length.too_short" in line for line in lines)
     assert f"The corpus is in {config.parent / 'store'}" in lines
+
+
+def test_each_source_has_a_row_that_adds_up(config: Path, build: Build, cli: Cli) -> None:
+    write_corpus(config.parent, filters={"rules": {"length": {"min_chars": 200}}})
+    with (config.parent / "input/notes/n.jsonl").open("a") as file:
+        file.write("no JSON\n")
+    build(open_corpus(config))
+    build(open_corpus(config), "mixed")
+
+    lines = cli.out("summary").splitlines()
+
+    end = next(n for n, line in enumerate(lines) if line.startswith("rejected documents"))
+    rows = {line.split()[0]: line.split()[1:] for line in lines[:end] if line.split()}
+    for name in ("prose", "notes", "all"):
+        read, rejected, copies, kept = map(int, rows[name][:4])
+        assert read - rejected - copies == kept > 0
+    shares = [float(rows[name][5].rstrip("%")) for name in ("prose", "notes")]
+    assert rows["notes"][0] == "42" and sum(shares) == pytest.approx(100) and min(shares) > 0
+    assert max(map(len, lines[:end])) <= 80
+    assert ["notes", "raw", "unreadable", "1"] in [line.split() for line in lines]
+    listing = as_typed("quarantine", "list", "--source", "notes")
+    assert f"notes: 1 records could not be read: {listing}" in lines
+    assert lines[-1] == f"See it in the web UI: {as_typed('ui')}"
+
+
+def test_the_unit_is_named_where_it_changes(config: Path, build: Build, cli: Cli) -> None:
+    build(open_corpus(config))
+    names = [line[:24].strip() for line in cli.out("summary", "--stages").splitlines()]
+    assert {"sharded: sequences", "band_index: bands", "duplicates: documents"} <= {*names}
+
+
+@pytest.mark.parametrize(
+    ("folder", "path", "expected"),
+    [
+        (".", "", "bin/corpus 'my sources'"),
+        ("bin", "", "{home}/bin/corpus 'my sources'"),
+        ("elsewhere", "", "{home}/bin/corpus 'my sources'"),
+        ("elsewhere", "{home}/bin", "corpus 'my sources'"),
+    ],
+)
+def test_a_command_is_as_the_user_can_type_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, path: str, expected: str
+) -> None:
+    write_jsonl(tmp_path / "bin/corpus", []).chmod(0o755)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setattr("sys.executable", str(tmp_path / "bin/python"))
+    monkeypatch.setenv("PATH", path.format(home=tmp_path))
+    monkeypatch.delenv("TOKENMILL_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path / folder)
+    assert as_typed("my sources") == expected.format(home=tmp_path)
+    monkeypatch.setenv("TOKENMILL_CONFIG", "a b.yaml")
+    assert as_typed("x").startswith("TOKENMILL_CONFIG='a b.yaml' ")
 
 
 def test_documents_in_other_languages_are_counted_by_source(

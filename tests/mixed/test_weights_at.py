@@ -211,7 +211,7 @@ def test_the_plan_and_the_table_show_the_weights(
     said = json.loads(to_json(summarize(corpus)))["phases"]
     assert said["main"]["notes"]["weights_at"] == [0.0, 1.0]
     assert "weights_at" not in said["late"]["prose"]
-    assert run(["summary"]) == 0
+    assert run(["summary", "--stages"]) == 0
     assert "0.0%, 100.0%" in capsys.readouterr().out
 
 

@@ -24,6 +24,7 @@ from assets.sharded.sharded_records import SHARDED
 from assets.stages import BY_NAME, ancestors, used_stages
 from assets.tokenized.tokenized_records import TOKENIZER
 from assets.tokenized.tokenizer_asset import kept_manifest
+from pipeline_defs.commands.look.summary import show, summarize
 from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.warm_server import warm_server
@@ -86,24 +87,30 @@ def build(
 
 
 def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]]) -> int:
-    """Run commands that build as far as a stage, with all that its stages need at hand."""
-    from pipeline_defs.commands.build.dagster_commands import failed_sources_only, run_dagster
+    """Run commands that build as far as a stage, with all that its stages need at hand.
 
-    used = used_stages(corpus.settings)
+    What came of it is printed then, and faults are the last lines.
+    """
+    from pipeline_defs.commands.build import dagster_commands as dagster
+
+    used, root = used_stages(corpus.settings), corpus.store.root
     built = {last, *ancestors(used[last])}
     stages = [stage for name, stage in used.items() if name in built]
     import_module("pipeline_defs.definitions")
     compile_kernels(stages)
-    codes = []
+    codes, faults = list[int](), list[str]()
     # A fork: the store is read after it, since clients do not fork.
     with warm_server([stage.name for stage in stages], as_fork=True):
         if TOKENIZER.name in built:
             kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
         for command in commands:
             start = time.time()
-            codes.append(run_dagster(command, corpus.store.root))
-            if codes[-1] and not failed_sources_only(corpus.store.root, start):
+            codes.append(dagster.run_dagster(command, root, faults))
+            if codes[-1] and not dagster.failed_sources_only(root, start):
                 break
+    if not (numbers := summarize(corpus)).is_empty:
+        show(numbers)
+    dagster.tell_faults(faults)
     return next((code for code in codes if code), 0)
 
 

@@ -70,7 +70,10 @@ def with_flag(stage: StageRecords[Any, Any], flag: str) -> Command:
 def renew(store: Path, stage: StageRecords[Any, Any], flag: str, *partitions: str) -> int:
     """Materialize one stage with a flag that has it made again; return the exit code."""
     options = ("--select", stage.name, *partitions, *with_flag(stage, flag))
-    return run_dagster(("asset", "materialize", *MODULE, *options), store)
+    faults: list[str] = []
+    code = run_dagster(("asset", "materialize", *MODULE, *options), store, faults)
+    tell_faults(faults)
+    return code
 
 
 def shared_stage(stage: Stage[Any, Any], corpus: Corpus) -> Stage[Any, Any] | None:
@@ -110,14 +113,15 @@ class WithoutFrames(TextIOWrapper):
         return super().write(text)
 
 
-def run_dagster(command: Command, store: Path) -> int:
+def run_dagster(command: Command, store: Path, faults: list[str]) -> int:
     """Print a command of Dagster and run it in this process; return its exit code.
 
-    If it fails, the causes are the last lines of standard error: one for each step and source.
+    If it fails, `faults` gets the causes: a line for each step and source.
     """
     start, frames = time.time(), records_folder(store) / "frames.log"
     frames.parent.mkdir(parents=True, exist_ok=True)
-    frames.unlink(missing_ok=True)
+    if not faults:
+        frames.unlink(missing_ok=True)
     sys.stdout.write(f"dagster {shlex.join(command)}\n")
     sys.stdout.flush()
     sys.stderr.flush()
@@ -128,10 +132,16 @@ def run_dagster(command: Command, store: Path) -> int:
     finally:
         own.detach()
     if code:
-        lines = [f"The errors with their frames: {frames}"] if frames.exists() else []
-        lines += causes(own_note(store, start))
-        sys.stderr.write("".join(f"{line.translate(ONE_LINE)}\n" for line in lines))
+        if frames.exists() and not faults:
+            faults.append(f"The errors with their frames: {frames}")
+        faults += causes(own_note(store, start))
     return code
+
+
+def tell_faults(faults: Sequence[str]) -> None:
+    """Print the faults of commands that failed as the last lines."""
+    sys.stdout.flush()
+    sys.stderr.write("".join(f"{line.translate(ONE_LINE)}\n" for line in faults))
 
 
 def causes(note: RunNote | None) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """`corpus summary`: sum up the corpus in numbers, from manifests and run reports.
 
+`corpus build` ends with the same table: one row per source, 80 columns wide.
+
 While nothing is built the exit code is 1, a message names the command to run, and --json gives
 the usual object without stages.
 """
@@ -7,29 +9,46 @@ the usual object without stages.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from typing import Annotated
 
 import msgspec
+from cyclopts import Parameter
 from msgspec import UNSET, UnsetType
 
 from assets.bucketed.bucketed_records import BUCKETED
 from assets.bucketed.document_chunks import CUT, LEFT_OUT
 from assets.bucketed.report import HeldOut, held_out, long_counts
+from assets.deduped.deduped_records import BAND_INDEX, DEDUPED
 from assets.filtered.filtered_records import FILTERED
 from assets.mixed.mixed_records import MIXED
 from assets.raw.raw_records import RAW
 from assets.raw.unread_files import unread_lines
 from assets.sharded.sharded_records import SHARDED
 from assets.stages import STAGES, used_stages
-from pipeline_defs.commands.terminal import Json, Row, percentages, print_json, print_table, say
+from assets.tokenized.tokenized_records import TOKENIZED
+from pipeline_defs.commands.terminal import (
+    Json,
+    Row,
+    as_typed,
+    percentages,
+    print_json,
+    print_table,
+    say,
+)
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.run_reports import read_report
+from resources.settings.buckets import VALIDATION
 from resources.store.records import Manifest
 from resources.tasks import GLOBAL
 
 SOURCE_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "source")
 GLOBAL_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "none")
+OF_DOCUMENTS = tuple(stage.name for stage in (RAW, FILTERED, DEDUPED, TOKENIZED, BUCKETED))
+UNITS = {SHARDED.name: "sequences", BAND_INDEX.name: "bands"}  # the others count documents
+UNREADABLE = "unreadable"  # records in quarantine, beside the reasons of stages
 COUNTS = ("rows_in", "rows_kept", "rejected", "duplicates", "quarantined", "tokens", "bytes")
 WORK = (
     *("parts_computed", "parts_reused", "seconds", "cpu_seconds"),
@@ -91,15 +110,21 @@ class Summary(msgspec.Struct, frozen=True, rename={"global_": "global"}):
         return not any(built)
 
 
-def summary(*, json: Json = False) -> int:
+def summary(
+    *,
+    stages: Annotated[
+        bool, Parameter(help="Show every stage, and the phases as planned and realised.")
+    ] = False,
+    json: Json = False,
+) -> int:
     """Print the corpus in numbers; return 1 if nothing is built."""
     numbers = summarize(load_corpus())
     if json:
         print_json(numbers)
     elif not numbers.is_empty:
-        show(numbers)
+        show(numbers, stages=stages)
     if numbers.is_empty:
-        sys.stderr.write(f"Nothing is built yet in {numbers.store}. Run: corpus build\n")
+        sys.stderr.write(f"Nothing is built yet in {numbers.store}. Run: {as_typed('build')}\n")
     return int(numbers.is_empty)
 
 
@@ -168,21 +193,49 @@ def mix_of(corpus: Corpus, phase: str) -> dict[str, PhaseShare]:
     }
 
 
-def show(numbers: Summary) -> None:
-    """Print a summary for people."""
-    columns = ("rows in", "kept", "rejected", "duplicates", "quarantined", "tokens", "shards")
-    texts = ("source and stage",)
-    print_table("stages", texts, (*columns, "parts\nnew + kept"), stage_rows(numbers))
-    reasons = ("source", "stage", "reason")
-    print_table("top reasons", reasons, ("documents",), reason_rows(numbers))
-    print_mix(numbers)
+def show(numbers: Summary, *, stages: bool = False) -> None:
+    """Print what became of each source, or of each stage, and the next command."""
+    if stages:
+        columns = ("read", "kept", "rejected", "duplicates", UNREADABLE, "tokens", "shards")
+        texts = ("source and stage",)
+        print_table("stages", texts, (*columns, "parts\nnew+kept"), stage_rows(numbers))
+    else:
+        of_source = ("read", "rejected", "duplicates", "kept", "tokens", "share of mix")
+        print_table("documents of each source", ("source",), of_source, source_rows(numbers))
+    reasons = ("source", "stage", "main reasons")
+    print_table("rejected documents", reasons, ("documents",), reason_rows(numbers))
+    if stages:
+        print_mix(numbers)
     say(*(numbers.unread or ()), *source_lines(numbers))
     say(f"The corpus is in {numbers.store}")
-    say("See it in the web UI: make ui   (http://127.0.0.1:3000)")
+    is_mixed = all(numbers.phases.values())
+    say(f"See it in the web UI: {as_typed('ui')}" if is_mixed else f"Next: {as_typed('build')}")
+
+
+def source_rows(numbers: Summary) -> Iterator[Row]:
+    """Yield a row for each source: its documents from first to last stage, tokens and share."""
+    mix = Counter[str]()
+    for phase, shares in numbers.phases.items():
+        if phase != VALIDATION:
+            mix.update({source: share.realised_tokens for source, share in shares.items()})
+    sums = Counter[int]()
+    for source, stages in numbers.sources.items():
+        if found := [stages[name] for name in OF_DOCUMENTS if name in stages]:
+            rejected = sum(sum(each.rejected.values()) + each.quarantined for each in found)
+            copies = sum(each.duplicates for each in found)
+            counts = (found[0].rows_in, rejected, copies, found[-1].rows_kept, found[-1].tokens)
+            sums.update(dict(enumerate(counts)))
+            yield (source, *counts, f"{mix[source] / mix.total():.1%}" if mix.total() else None)
+    yield None
+    yield ("all", *(sums[place] for place in range(len(sums))), None)
 
 
 def source_lines(numbers: Summary) -> Iterator[str]:
-    """Yield lines on what is unusual in sources: languages, held-out and long documents."""
+    """Yield lines on what is unusual in sources: faults, languages, held-out, long documents."""
+    for source, stages in numbers.sources.items():
+        if number := sum(of_stage.quarantined for of_stage in stages.values()):
+            next_step = as_typed("quarantine", "list", "--source", source)
+            yield f"{source}: {number:,} records could not be read: {next_step}"
     for source, counts in (numbers.other_languages or {}).items():
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         languages = ", ".join(f"{lang} {count:,}" for lang, count in ordered[:TOP_LANGUAGES])
@@ -203,11 +256,13 @@ def source_lines(numbers: Summary) -> Iterator[str]:
 def stage_rows(numbers: Summary) -> Iterator[Row]:
     """Yield the stages of each source below its name, then those of all sources together."""
     for source, stages in [*numbers.sources.items(), ("all sources", numbers.global_)]:
+        unit = "documents"
         if stages:
             yield source
         for stage, of_stage in stages.items():
+            before, unit = unit, UNITS.get(stage, "documents")
             yield (
-                f"  {stage}",
+                f"  {stage}" + (f": {unit}" if unit != before else ""),
                 of_stage.rows_in,
                 of_stage.rows_kept,
                 sum(of_stage.rejected.values()),
@@ -224,7 +279,8 @@ def reason_rows(numbers: Summary) -> Iterator[Row]:
     """Yield the most frequent reasons for which documents of each source were rejected."""
     for source, stages in numbers.sources.items():
         for stage, of_stage in stages.items():
-            ordered = sorted(of_stage.rejected.items(), key=lambda item: (-item[1], item[0]))
+            reasons = Counter(of_stage.rejected | {UNREADABLE: of_stage.quarantined})
+            ordered = sorted((+reasons).items(), key=lambda item: (-item[1], item[0]))
             yield from ((source, stage, *each) for each in ordered[:TOP_REASONS])
         yield None
 
