@@ -5,7 +5,6 @@ PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 # As pip does, take the best match of all indexes: the locks' hashes make that safe.
 INSTALL := $(BIN)/python .ci/install.py --no-deps --index-strategy unsafe-best-match
 PEERS := 290 MB, 192 of them PyTorch
-export DAGSTER_HOME ?= $(CURDIR)/.dagster
 unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's start-up
 
 .DEFAULT_GOAL := help

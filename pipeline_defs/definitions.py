@@ -17,6 +17,7 @@ from pipeline_defs.observed_inputs import input_files
 from pipeline_defs.partitions import partitions_of
 from pipeline_defs.started_cluster import resources_on
 from resources.corpus import Corpus
+from resources.dagster_home import refuse_other_store
 from resources.materialize.materialization import stage_asset
 
 
@@ -33,5 +34,7 @@ def build_defs(corpus: Corpus, ray_cluster: Any = None) -> dg.Definitions:
     return dg.Definitions.merge(assets, input_files(corpus), automation(corpus))
 
 
-defs = build_defs(load_corpus())
+corpus = load_corpus()
+refuse_other_store(corpus.store.root)  # the process of every run loads this module
+defs = build_defs(corpus)
 gc.freeze()  # what is imported lasts: the garbage collector need not look at it again

@@ -19,7 +19,7 @@ from pipeline_defs.executor import executor_for
 from pipeline_defs.lost_runs import FAILED, mark_lost_runs, tell_of
 from pipeline_defs.partitions import run_tags
 from resources.corpus import Corpus
-from resources.runs.run_notes import STORE
+from resources.dagster_home import STORE_TAG
 from resources.settings.pipeline import SettingsError
 from resources.source_faults import has_failed_sources_only
 
@@ -94,7 +94,7 @@ def newest_build(instance: dg.DagsterInstance, corpus: Corpus) -> dg.RunRecord |
     """Return the build of this store that ended last, None if there was none."""
     wanted = dg.RunsFilter(
         job_name=BUILD,
-        tags={STORE: str(corpus.store.root)},
+        tags={STORE_TAG: str(corpus.store.root)},
         statuses=[dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE],
     )
     ended = [each for each in instance.get_run_records(wanted, NEWEST) if is_built(each)]
@@ -124,7 +124,7 @@ def run_watcher(corpus: Corpus) -> dg.SensorDefinition:
         lines = mark_lost_runs(context.instance, corpus)
         since = datetime.fromtimestamp(float(context.cursor or now) - OVERLAP_SECONDS, UTC)
         wanted = dg.RunsFilter(
-            tags={STORE: str(corpus.store.root)}, statuses=list(FAILED), updated_after=since
+            tags={STORE_TAG: str(corpus.store.root)}, statuses=list(FAILED), updated_after=since
         )
         for run in context.instance.get_runs(wanted):
             tell_of(context.instance, corpus, run)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import dagster as dg
 
 from resources.corpus import Corpus
-from resources.runs.run_notes import STORE
+from resources.dagster_home import STORE_TAG
 from resources.settings.pipeline import Settings
 from resources.stage import Partitioning
 
@@ -26,5 +26,5 @@ def run_tags(corpus: Corpus, keys: list[str]) -> dict[str, str]:
     return {
         "dagster/asset_partition_range_start": keys[0],
         "dagster/asset_partition_range_end": keys[-1],
-        STORE: str(corpus.store.root),
+        STORE_TAG: str(corpus.store.root),
     }

@@ -14,9 +14,10 @@ import dagster as dg
 
 from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
 from resources.corpus import Corpus
+from resources.dagster_home import STORE_TAG, note_store
 from resources.materialize.history_checks import drifts_of_run
 from resources.runs.run_lock import run_lock, this_holder
-from resources.runs.run_notes import STORE, OpenNote, State, new_note
+from resources.runs.run_notes import OpenNote, State, new_note
 from resources.settings.pipeline import Settings
 
 CANCEL_SECONDS = 2.0  # a canceled run ends within 5 s, the call of the hook included
@@ -43,7 +44,8 @@ def guarded(
 ) -> Iterator[dg.DagsterEvent]:
     """Yield the events of a run as soon as the store is free for it."""
     run, instance, root = context.dagster_run, context.instance, corpus.store.root
-    instance.add_run_tags(run.run_id, {STORE: str(root)})
+    note_store(root)
+    instance.add_run_tags(run.run_id, {STORE_TAG: str(root)})
     for line in mark_lost_runs(instance, corpus):
         context.log.warning(line)
     partitions = partitions_of_run(corpus.settings, run.tags)

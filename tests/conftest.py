@@ -13,6 +13,7 @@ from markers import is_fast, needs_peers, starts_something
 
 os.environ["TOKENMILL_CONFIG"] = str(SMALL_CORPUS)  # for pipeline_defs.definitions
 os.environ.pop("TOKENMILL_STORE", None)
+os.environ.setdefault("DAGSTER_HOME", str(SMALL_CORPUS.parents[1] / ".dagster"))  # of modules
 
 # An example that takes 200 ms, as one that compiles kernels or runs on a busy machine, is no fault.
 # A test has the same examples in every run, so that what was green here is green elsewhere; those

@@ -24,6 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from corpus_loader.places.url_secrets import masked
+from resources.dagster_home import HOME_VARIABLE, dagster_home, default_home
 from resources.errors import UsageError
 from resources.runs.run_lock import run_lock, this_holder
 from resources.settings.pipeline import CONFIG_VARIABLE, STORE_VARIABLE
@@ -65,7 +66,9 @@ def as_typed(*words: str) -> str:
         path = "corpus"
     elif "/" in near and not near.startswith(".."):
         path = near
-    named = {name: os.environ.get(name) for name in (CONFIG_VARIABLE, STORE_VARIABLE)}
+    is_own_home = dagster_home().absolute() != default_home()
+    names = (CONFIG_VARIABLE, STORE_VARIABLE, *[HOME_VARIABLE] * is_own_home)
+    named = {name: os.environ.get(name) for name in names}
     settings = [f"{name}={shlex.quote(value)}" for name, value in named.items() if value]
     return " ".join([*settings, shlex.join([path, *words])])
 

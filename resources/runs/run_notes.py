@@ -20,9 +20,6 @@ from resources.dagster_home import records_folder
 from resources.runs.run_lock import close, release, try_take
 from resources.store.records import to_json
 
-STORE = "tokenmill/store"  # the store that the run works on
-
-
 MOST_NOTES = 50
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 

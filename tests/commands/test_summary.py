@@ -93,6 +93,7 @@ def test_a_command_is_as_the_user_can_type_it(
     monkeypatch.setattr("sys.executable", str(tmp_path / "bin/python"))
     monkeypatch.setenv("PATH", path.format(home=tmp_path))
     monkeypatch.delenv("TOKENMILL_CONFIG", raising=False)
+    monkeypatch.delenv("DAGSTER_HOME")
     monkeypatch.chdir(tmp_path / folder)
     assert as_typed("my sources") == expected.format(home=tmp_path)
     monkeypatch.setenv("TOKENMILL_CONFIG", "a b.yaml")

@@ -13,7 +13,8 @@ from builders import write_corpus
 from command_line import KEEPS, LONGEST_SECONDS, ROOT, start, start_raw, told, until
 from lock_holder import holder_process
 
-from resources.runs.run_notes import STORE, read_notes
+from resources.dagster_home import STORE_TAG
+from resources.runs.run_notes import read_notes
 
 BUILD = ("dagster", "job", "execute", "-m", "pipeline_defs.definitions", "-j", "build_corpus")
 
@@ -54,7 +55,7 @@ def test_the_daemon_marks_mixes_and_builds(config: Path) -> None:
             success = [dg.DagsterRunStatus.SUCCESS]
             until(lambda: runs(run_ids=[lost.run_id], statuses=[dg.DagsterRunStatus.FAILURE]))
             until(lambda: runs(job_name="mix_corpus", statuses=success), process)
-            nightly = {"dagster/schedule_name": "nightly", STORE: str(config.parent / "store")}
+            nightly = {"dagster/schedule_name": "nightly", STORE_TAG: str(config.parent / "store")}
             until(lambda: runs(tags=nightly), process)
             mixes = runs(job_name="mix_corpus", tags={"dagster/sensor_name": "mix_after_build"})
     finally:

@@ -74,7 +74,7 @@ def build(
 
         last = to or (SHARDED if source else MIXED).name
         return print_forecast(corpus, source, last, json=json)
-    prepare_home()
+    prepare_home(corpus.store.root)
     corpus.store.root.mkdir(parents=True, exist_ok=True)
     from pipeline_defs.commands.build.dagster_commands import commands_for, raw_commands
 

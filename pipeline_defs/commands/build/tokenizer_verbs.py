@@ -36,7 +36,7 @@ def retrain() -> int:
     """Train the next tokenizer and show what it changes; the exit code is that of the run."""
     corpus = load_corpus()
     refuse_loaded(corpus.settings.tokenizer)
-    prepare_home()
+    prepare_home(corpus.store.root)
     before, text_before = published(corpus)
     from pipeline_defs.commands.build.dagster_commands import renew
 

@@ -164,6 +164,7 @@ def replay(
     """Read the source again and report what came back; 1 if the run fails."""
     corpus = load_corpus()
     before = read_quarantine(corpus, source, file)
+    prepare_home(corpus.store.root)
     with alone_on(corpus.store.root, "corpus quarantine replay"):
         if patched is not None:
             known = read_patches(corpus, source)
@@ -236,7 +237,6 @@ def read_again(corpus: Corpus, source: str) -> str:
 
     from pipeline_defs.commands.life.repair import NotRebuilt, materialize
 
-    prepare_home()
     with dg.DagsterInstance.get() as instance:
         try:
             materialize(corpus, corpus.store.partition(RAW.name, source), instance)

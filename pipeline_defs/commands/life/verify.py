@@ -58,6 +58,8 @@ def verify(
     if not list(store.partitions()):
         say(f"Nothing is built yet in {store}. Run: corpus build")
         return 1
+    if repair:
+        prepare_home(store.root)
     with alone_on(store.root, "corpus verify --repair") if repair else nullcontext():
         findings = found_and_shown(store, is_fast=fast)
         if findings.faults and repair:
@@ -81,7 +83,6 @@ def repair_faults(corpus: Corpus, findings: Findings) -> None:
 
     from pipeline_defs.commands.life.repair import repair
 
-    prepare_home()
     with dg.DagsterInstance.get() as instance:
         for line in repair(corpus, findings.faults, instance):
             say(line)

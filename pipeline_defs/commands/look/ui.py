@@ -36,6 +36,7 @@ from pipeline_defs.dagster_internals import (
 from pipeline_defs.load_corpus import load_corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError
+from resources.store.scratch import place_of
 
 ADDRESS = "127.0.0.1"
 WORKSPACE = Path(__file__).resolve().parents[3] / "workspace.yaml"
@@ -58,15 +59,16 @@ def ui(
     ] = None,
 ) -> int:
     """Serve the web UI until Ctrl-C; the exit code is 1 if the daemon ends by itself."""
+    store = None
     if workspace is None:
-        load_corpus()  # its mistakes are said here, and not in a page
+        store = load_corpus().store.root  # mistakes are said here, and not in a page
     elif not workspace.is_file():
         raise UsageError(f"--workspace: no file {str(workspace)!r}; deploy/workspace.yaml is one")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt), ExitStack() as stack:
         bound = stack.enter_context(listen(port, address))
         hosts = hosts_of(host_name, bound.getsockname()[1])
-        prepare_home()
+        prepare_home(store)
         instance = stack.enter_context(dg.DagsterInstance.get())
         daemon = None
         if workspace is None:
@@ -75,7 +77,7 @@ def ui(
         target = WorkspaceFileTarget([str(workspace)])
         context = WorkspaceProcessContext(instance, target, version=__version__)
         app = guarded_app(stack.enter_context(context), hosts)
-        serve(app, bound, daemon)
+        serve(app, bound, daemon, f" of {place_of(store)}" if store else "")
         if daemon is not None:
             code = daemon.returncode
             sys.stderr.write(f"Dagster's daemon ended by itself (exit code {code}).\n")
@@ -133,7 +135,9 @@ def guarded_app(context: WorkspaceProcessContext, hosts: frozenset[str]) -> Star
     return app
 
 
-def serve(app: Starlette, bound: socket.socket, daemon: subprocess.Popen[bytes] | None) -> None:
+def serve(
+    app: Starlette, bound: socket.socket, daemon: subprocess.Popen[bytes] | None, served: str
+) -> None:
     """Answer requests until a signal comes or the daemon, if it is ours, ends."""
     options = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=SECONDS_TO_END)
     server = uvicorn.Server(options)
@@ -145,6 +149,6 @@ def serve(app: Starlette, bound: socket.socket, daemon: subprocess.Popen[bytes] 
     if daemon is not None:
         threading.Thread(target=end_with, args=(daemon,), daemon=True).start()
     host, port = bound.getsockname()[:2]
-    sys.stdout.write(f"The web UI is at http://{host}:{port} (Ctrl-C ends it)\n")
+    sys.stdout.write(f"The web UI{served} is at http://{host}:{port} (Ctrl-C ends it)\n")
     sys.stdout.flush()
     server.run(sockets=[bound])

@@ -32,7 +32,7 @@ def renew(
             f"{corpus.config} ranks documents of these sources: {', '.join(ranked) or 'none'}. "
             "The others have no `rules.quality.min_percentile`."
         )
-    prepare_home()
+    prepare_home(corpus.store.root)
     from pipeline_defs.commands.build.dagster_commands import renew as renew_stage
 
     for name in dict.fromkeys(sources or ranked):

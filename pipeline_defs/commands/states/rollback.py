@@ -59,6 +59,7 @@ def rollback(
     if source not in corpus.settings.source_names():
         there = ", ".join(corpus.settings.source_names())
         raise UsageError(f"pipeline.yaml has no source {source!r}; it has: {there}.")
+    prepare_home(corpus.store.root)
     with alone_on(corpus.store.root, "corpus states rollback"):
         if to is None:
             release_hold(corpus, source)
@@ -162,7 +163,6 @@ def report(done: Mapping[str, tuple[int, Manifest]], hold: Rollback) -> None:
 
     from resources.materialize.asset_events import materialized
 
-    prepare_home()
     with dg.DagsterInstance.get() as instance:
         for stage, (number, manifest) in done.items():
             numbers = {"manifest": number, "rows_kept": manifest.stats.rows_kept}
