@@ -8,7 +8,7 @@ PEERS := 290 MB, 192 of them PyTorch
 unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's start-up
 
 .DEFAULT_GOAL := help
-.PHONY: help corpus summary ui test test-fast faults check lint types validate peers servers cluster lock clean
+.PHONY: help corpus summary ui test test-fast faults check lint types validate peers servers cluster wheels lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -62,8 +62,16 @@ cluster: export TOKENMILL_CLUSTER = 1
 cluster: $(VENV)/installed-cluster ## install Ray (76 MB), run the tests on a cluster of this machine; needs root
 	unshare --net --pid --fork --kill-child --mount-proc sh -c 'ip link set lo up && exec $(BIN)/pytest tests/cluster'
 
+# Both give the same bytes for the same commit.
+DIST := dist
+BUILD = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir $(DIST)
+wheels: $(VENV)/installed ## build the wheels of the command and of the loader into dist/
+	@$(BUILD) .
+	@$(BUILD) corpus_loader
+
 # Locks with hashes; no registry is named in them.
-COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --python-version 3.11
+COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-package tokenmill-loader \
+	--python-version 3.11
 TORCH := --no-emit-find-links --index-strategy unsafe-best-match --no-emit-package torchvision
 lock: $(VENV)/installed-uv ## resolve the dependencies again
 	$(COMPILE) --universal requirements-uv.in -o requirements-uv.lock
@@ -79,7 +87,7 @@ lock: $(VENV)/installed-uv ## resolve the dependencies again
 	$(COMPILE) $(TORCH) requirements-loaders.in -o requirements-loaders.lock
 
 clean: ## remove .venv and all that was built, the sample corpus too
-	rm -rf .venv .venv-* corpus_store build *.egg-info
+	rm -rf .venv .venv-* corpus_store build dist *.egg-info corpus_loader/*.egg-info
 
 # pip installs uv, uv installs the rest: all by the hashes of the locks.
 $(VENV)/installed-uv: requirements-uv.lock
@@ -88,10 +96,10 @@ $(VENV)/installed-uv: requirements-uv.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --no-deps --require-hashes -r requirements-uv.lock
 	@touch $@
 
-$(VENV)/installed: $(VENV)/installed-uv requirements.lock pyproject.toml
+$(VENV)/installed: $(VENV)/installed-uv requirements.lock pyproject.toml corpus_loader/pyproject.toml
 	@echo "Installing the locked dependencies into $(VENV) ..."
 	@$(INSTALL) --require-hashes -r requirements.lock
-	@$(INSTALL) --no-build-isolation --editable .
+	@$(INSTALL) --no-build-isolation --editable . --editable ./corpus_loader
 	@$(BIN)/python -m compileall -q assets corpus_loader pipeline_defs resources
 	@touch $@
 

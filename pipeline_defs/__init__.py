@@ -3,6 +3,17 @@
 import ctypes
 import gc
 import os
+from importlib.util import find_spec
+
+# Other projects have packages of these names, too; Python takes the first one in sys.path.
+for name, own in {"assets": "stages", "resources": "stage", "corpus_loader": "mixture"}.items():
+    spec = find_spec(name)
+    folders = (spec and spec.submodule_search_locations) or ()
+    if spec and not any(os.path.exists(os.path.join(each, f"{own}.py")) for each in folders):
+        raise ImportError(
+            f"Tokenmill's package {name!r} is hidden by {spec.origin or folders}. Install it into "
+            f"an environment of its own, and run it where no other {name!r} is found first."
+        )
 
 # Polars' allocator returns freed pages to Linux, those of large blocks at once, and requests them
 # again for the next column. Here it keeps them, in huge pages and in two arenas for all threads: a

@@ -21,7 +21,8 @@ from resources.store.scratch import place_of
 HOME_VARIABLE = "DAGSTER_HOME"
 FOLDER = ".dagster"
 INSTANCE_FILE = "dagster.yaml"
-SHIPPED = Path(__file__).resolve().parent.parent / FOLDER / INSTANCE_FILE
+PROJECT = Path(__file__).with_name("project")  # files of a new project: links, copies in a wheel
+SHIPPED = PROJECT / INSTANCE_FILE
 OTHER_RECORDS = re.compile(r"^(run_)?storage:", re.MULTILINE)  # in dagster.yaml: not these files
 STORE_FILE = "tokenmill_store.json"  # in the home: the store that its records are of
 STORE_TAG = "tokenmill/store"  # of a run

@@ -95,8 +95,8 @@ class Objects:
             from obstore import exceptions
         except ImportError:
             raise CorpusError(
-                f"{shown(url)!r} needs the package obstore: pip install 'tokenmill[remote]', or "
-                "copy the corpus to a local disk."
+                f"{shown(url)!r} needs the package obstore: pip install "
+                "'tokenmill-loader[remote]', or copy the corpus to a local disk."
             ) from None
         check_url(url)
         self.url = url.rstrip("/")

@@ -33,7 +33,7 @@ def call_in_fresh_process(function: Callable[..., Answer], *arguments: object) -
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         seed = "1" if os.environ.get(SEED) != "1" else "2"
         ran = subprocess.run(
-            [sys.executable, "-m", "resources.engine.fresh_process", *command],
+            [sys.executable, "-P", "-m", "resources.engine.fresh_process", *command],
             input=msgspec.json.encode(arguments),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

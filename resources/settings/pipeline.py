@@ -402,9 +402,8 @@ def unknown_names(
 
 
 def config_path() -> Path:
-    """Return the config file: $TOKENMILL_CONFIG, or pipeline.yaml beside the packages."""
-    default = Path(__file__).resolve().parents[2] / DEFAULT_CONFIG
-    return Path(os.environ.get(CONFIG_VARIABLE) or default).absolute()
+    """Return the config file: $TOKENMILL_CONFIG, or pipeline.yaml in the current folder."""
+    return Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG).absolute()
 
 
 def store_root(settings: Settings, config: Path) -> Path:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from builders import Build, open_corpus, sentence, write_jsonl
 
+from assets.raw.places.find_inputs import find_inputs
 from pipeline_defs.commands.build.own_files import source_names
 from pipeline_defs.commands.main import main
 from pipeline_defs.load_corpus import load_corpus
@@ -95,6 +96,21 @@ def test_the_file_loads_and_builds(
     corpus = open_corpus(tmp_path / "pipeline.yaml")
     build(corpus, "raw")
     assert corpus.store.newest("raw", "prose").stats.rows_kept == 9
+
+
+def test_files_of_the_project_are_written_and_no_input_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_jsonl(tmp_path / "a.jsonl", [{"text": sentence(1)}])
+    (tmp_path / "workspace.yaml").write_text("mine")
+
+    assert [source["where"] for source in init(tmp_path).values()] == ["*.*"]
+    assert {".gitignore", ".dagster"} <= {path.name for path in tmp_path.iterdir()}
+    assert (tmp_path / "workspace.yaml").read_text() == "mine"
+    [source] = open_corpus(tmp_path / "pipeline.yaml").settings.sources
+    assert find_inputs(source, tmp_path, tmp_path / "corpus_store/_downloads").left_out == []
+    assert main(["init", "a.jsonl", "--sample"]) == 2
+    assert "--sample brings its own files" in capsys.readouterr().err
 
 
 def test_an_existing_file_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -379,14 +379,14 @@ def test_yaml_anchors_and_merge_keys_work(tmp_path: Path) -> None:
     assert [source.language for source in loaded.sources] == ["en", "en"]
 
 
-def test_config_is_beside_the_packages_unless_the_environment_says(
+def test_config_is_in_the_current_folder_unless_the_environment_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(CONFIG_VARIABLE, raising=False)
-    assert config_path() == REPOSITORY / "pipeline.yaml"
-    monkeypatch.setenv(CONFIG_VARIABLE, "")
-    assert config_path() == REPOSITORY / "pipeline.yaml"
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(CONFIG_VARIABLE, raising=False)
+    assert config_path() == tmp_path / "pipeline.yaml"
+    monkeypatch.setenv(CONFIG_VARIABLE, "")
+    assert config_path() == tmp_path / "pipeline.yaml"
     monkeypatch.setenv(CONFIG_VARIABLE, "mine.yaml")
     assert config_path() == tmp_path / "mine.yaml"
 

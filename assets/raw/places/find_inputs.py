@@ -44,6 +44,7 @@ TOO_MANY = (
     "where {0!r} matches over {1:,} files, more than a plan holds. Match fewer of them in each of "
     "several sources, or pack them into larger files."
 )
+PROJECT_FILES = ("pipeline.yaml", "workspace.yaml")  # of a folder that is project and input
 NO_READER = "no reader for its format"
 MOST_SHOWN = 3  # files that were left out, in an error
 MOST_ENDINGS = 10  # in an error
@@ -235,11 +236,12 @@ def _find_local(
     def is_output(folder: str) -> bool:
         return is_below(real(folder or "/"), output)
 
+    own = {os.path.join(base, name) for name in PROJECT_FILES}
     found = search(pattern, Path(base), follow_links)
     for path, file in found.files.items():  # folders are few, files may be a million
         folder, _, name = path.rpartition("/")
         in_output = is_below(real(path), output) if file.is_link else is_output(folder)
-        if file.matched_by == "named" or not in_output:
+        if file.matched_by == "named" or not (in_output or path in own):
             yield Match(prefix_of(folder) + name, file.matched_by, file.status)
     for path, reason in found.left_out.items():
         if not is_below(real(path), output):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,12 +39,13 @@ from pipeline_defs.commands.build.own_files import (
     project_of,
 )
 from pipeline_defs.commands.terminal import ONE_LINE, say
+from resources.dagster_home import FOLDER, INSTANCE_FILE, PROJECT, SHIPPED
 from resources.errors import UsageError
 from resources.settings.filtering.filter_steps import LanguageConfig
 from resources.settings.sources import SourceConfig
 from resources.settings.tokenizer import CHATML_TOKENS, END_OF_DOCUMENT
 
-CONFIG_NAME = "pipeline.yaml"
+CONFIG_NAME, WORKSPACE, SAMPLE = "pipeline.yaml", "workspace.yaml", "sample_data"
 NUM_FILES, NUM_RECORDS = 3, 200  # that a build can read: looked at, of each source
 MOST_FILES, MOST_RECORDS = 20, 2000  # tried for these
 MOST_SHOWN, MOST_FAULTS = 20, 3  # names of fields, files
@@ -110,23 +112,22 @@ def init(
         Path | None,
         Parameter(help="Folder of pipeline.yaml (default: the first place, if it is a folder)."),
     ] = None,
+    sample: Annotated[
+        bool, Parameter(help="Write the sample corpus, 2 MB, and its pipeline.yaml instead.")
+    ] = False,
 ) -> int:
-    """Look at the files and write pipeline.yaml."""
+    """Look at the files and write pipeline.yaml, with what else a project needs."""
+    if sample:
+        return write_sample(where, into or Path())
     for each in (*where, str(into or "")):
         if not is_utf8(each):
             raise UsageError(f"{each!a}: the name is not UTF-8. Rename it.")
     project = project_of(where, into)
-    target = project.folder / CONFIG_NAME
-    if target.exists():
-        raise UsageError(f"{target} is there already. Remove it, or edit it by hand.")
+    target = new_config(project.folder)
     places = places_of(project)
     check_found(project, places)
     proposals = [propose(place) for place in places if place.files]
-    project.folder.mkdir(parents=True, exist_ok=True)
-    target.write_text(config_text(proposals), encoding="utf-8")
-    ignored = project.folder / ".gitignore"
-    if not ignored.exists():
-        ignored.write_text(GITIGNORE, encoding="utf-8")
+    write_project(target, config_text(proposals))
     say(
         f"Wrote {target}:",
         *(f"  {each.place.name}: {', '.join(remarks(each))}" for each in proposals),
@@ -138,6 +139,35 @@ def init(
         say("To train on what is left out, convert it, or name its files in `where`.")
     say(f"Look it over, then run: TOKENMILL_CONFIG={target} corpus build")
     return 0
+
+
+def write_sample(where: Sequence[str], folder: Path) -> int:
+    """Write the sample corpus and its pipeline.yaml."""
+    if where:
+        raise UsageError("--sample brings its own files. Leave out the others, or --sample.")
+    target = new_config(folder)
+    shutil.copytree(PROJECT / SAMPLE, folder / SAMPLE, dirs_exist_ok=True)
+    write_project(target, (PROJECT / CONFIG_NAME).read_text("utf-8"))
+    say(f"Wrote {target} and {folder / SAMPLE}. Run: TOKENMILL_CONFIG={target} corpus build")
+    return 0
+
+
+def new_config(folder: Path) -> Path:
+    """Return the place of a pipeline.yaml to write; UsageError if there is one."""
+    target = folder / CONFIG_NAME
+    if target.exists():
+        raise UsageError(f"{target} is there already. Remove it, or edit it by hand.")
+    return target
+
+
+def write_project(config: Path, content: str) -> None:
+    """Write pipeline.yaml, and before it what else a project needs and lacks."""
+    (config.parent / FOLDER).mkdir(parents=True, exist_ok=True)
+    shipped = {f"{FOLDER}/{INSTANCE_FILE}": SHIPPED, WORKSPACE: PROJECT / WORKSPACE}
+    files = {name: path.read_text("utf-8") for name, path in shipped.items()}
+    for name, text in {**files, ".gitignore": GITIGNORE, config.name: content}.items():
+        if not (config.parent / name).exists():
+            (config.parent / name).write_text(text, encoding="utf-8")
 
 
 def check_found(project: Project, places: Sequence[Place]) -> None:

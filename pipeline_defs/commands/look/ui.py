@@ -34,12 +34,11 @@ from pipeline_defs.dagster_internals import (
     WorkspaceProcessContext,
 )
 from pipeline_defs.load_corpus import load_corpus
-from resources.dagster_home import prepare_home
+from resources.dagster_home import PROJECT, prepare_home
 from resources.errors import UsageError
 from resources.store.scratch import place_of
 
 ADDRESS = "127.0.0.1"
-WORKSPACE = Path(__file__).resolve().parents[3] / "workspace.yaml"
 POLL_MILLISECONDS = 2000  # as `dagster dev`: how often the page asks for news
 SECONDS_TO_END = 5  # for open requests, and for the daemon
 
@@ -103,7 +102,7 @@ def listen(port: int, address: str = ADDRESS) -> Iterator[socket.socket]:
 @contextmanager
 def code_server(instance: dg.DagsterInstance) -> Iterator[Path]:
     """Load the code location in a server of its own; yield a workspace file that leads to it."""
-    target = WorkspaceFileTarget([str(WORKSPACE)])
+    target = WorkspaceFileTarget([str(PROJECT / "workspace.yaml")])
     with (
         ProxyServerManager(instance, target, code_server_log_level="WARNING") as servers,
         tempfile.TemporaryDirectory(prefix="tokenmill-ui-") as folder,
