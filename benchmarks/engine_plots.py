@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 
 from engines import WAYS, Run
 
-from assets.report.plots import SLICES, label, svg
+from resources.drawn_charts import SLICES, STYLE
 
-LEFT, TOP, WIDTH, HEIGHT, LEGEND = 70, 30, 420, 260, 110  # pixels
 COLUMNS = ("rows/s", "start s", "work s", "CPU s", "rows per CPU s", "memory MB")
 Point = tuple[float, float]
 Value = Callable[[Run], float]
@@ -113,47 +113,21 @@ def write_plots(runs: Sequence[Run], folder: Path) -> None:
 
 
 def line_chart(title: str, below: str, lines: dict[str, list[Point]]) -> str:
-    """Draw lines over logarithmic axes, with a legend."""
-    every = [point for points in lines.values() for point in points]
-    across = Axis([x for x, _ in every], WIDTH)
-    up = Axis([y for _, y in every], HEIGHT)
-    floor = TOP + HEIGHT
-    shapes = [label(LEFT, 16, title), label(LEFT + WIDTH / 2, floor + 34, below, "middle")]
-    for power in range(*across.powers):
-        x = LEFT + across.place(10.0**power)
-        shapes.append(f'<path d="M{x:.1f} {TOP}V{floor}" stroke="#dddddd"/>')
-        shapes.append(label(x, floor + 16, short(power), "middle"))
-    for power in range(*up.powers):
-        y = floor - up.place(10.0**power)
-        shapes.append(f'<path d="M{LEFT} {y:.1f}h{WIDTH}" stroke="#dddddd"/>')
-        shapes.append(label(LEFT - 6, y + 4, short(power), "end"))
-    for points, colour in zip(lines.values(), SLICES, strict=False):
-        places = [(LEFT + across.place(x), floor - up.place(y)) for x, y in points]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        shapes.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        shapes += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
-    for row, (name, colour) in enumerate(zip(lines, SLICES, strict=False)):
-        y = TOP + 10 + 20 * row
-        shapes.append(f'<path d="M{LEFT + WIDTH + 10} {y}h20" stroke="{colour}" stroke-width="2"/>')
-        shapes.append(label(LEFT + WIDTH + 36, y + 4, name))
-    return svg(LEFT + WIDTH + LEGEND + 20, floor + 44, shapes)
+    """Draw lines over logarithmic axes, with a legend; return SVG."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
 
-
-class Axis:
-    """A logarithmic axis of some pixels: its powers of ten, and the place of a value."""
-
-    def __init__(self, values: Sequence[float], pixels: int) -> None:
-        logs = [math.log10(value) for value in values]
-        self.first, last = math.floor(min(logs)), math.ceil(max(logs))
-        last = max(last, self.first + 1)
-        self.powers = (self.first, last + 1)
-        self.unit = pixels / (last - self.first)
-
-    def place(self, value: float) -> float:
-        """Return the pixels from the axis' start."""
-        return (math.log10(value) - self.first) * self.unit
-
-
-def short(power: int) -> str:
-    """Return a power of ten as people write it."""
-    return f"{10**power:,}" if power >= 0 else f"{10.0**power:g}"
+    text = StringIO()
+    with rc_context(STYLE):
+        figure = Figure(figsize=(8, 4.5), layout="constrained")
+        axes = figure.add_subplot()
+        for (name, points), colour in zip(lines.items(), SLICES, strict=False):
+            across, up = zip(*points, strict=True)
+            axes.loglog(across, up, marker="o", markersize=4, label=name, color=colour)
+        axes.set(title=title, xlabel=below)
+        axes.grid(color="#dddddd")
+        figure.legend(loc="outside right upper", frameon=False)
+        FigureCanvasSVG(figure)
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()

@@ -27,6 +27,7 @@ NAMED_FOR_THEIR_CONTENT = {  # modules that touch the disk, too
 IMPURE = {"dagster", "pathlib", "os", "shutil", "tempfile", "urllib", "http", "socket"}
 PURE_RESOURCES = (
     "resources.absorbed_runs",
+    "resources.charts",
     "resources.content_windows",
     "resources.materialize.excerpts",
     "resources.settings",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from assets.bucketed.bucketed_records import BucketedNumbers
 from assets.bucketed.document_chunks import Int64s, Segments
 from assets.report.histograms import bin_of, counted
-from assets.report.plots import as_markdown, bar_chart, histogram
+from resources.charts import Bars, as_markdown, histogram
 from resources.settings.buckets import (
     VALIDATION,
     BucketConfig,
@@ -160,11 +160,11 @@ def report_markdown(numbers: BucketedNumbers, layout: BucketLayout) -> dict[str,
     """Write Markdown by title: `buckets` (a table), `sequence_plots`, and `warnings` if any."""
     names = [name for name in layout.names if name in numbers.bucket_sequences]
     counts = numbers.bucket_sequences
-    bars = [(n, (float(numbers.bucket_tokens[n]),), f"{counts[n]:,} sequences") for n in names]
+    bars = tuple((n, numbers.bucket_tokens[n], f"{counts[n]:,} sequences") for n in names)
     plots = [
-        as_markdown(bar_chart("tokens by bucket", bars), "buckets"),
-        _histogram("tokens of a document", numbers.document_lengths),
-        _histogram("documents in a sequence", numbers.sequence_documents),
+        as_markdown(Bars("tokens by bucket", bars), "buckets"),
+        _histogram("documents by tokens", numbers.document_lengths),
+        _histogram("sequences by documents in them", numbers.sequence_documents),
     ]
     markdown = {"buckets": bucket_table(numbers, names), "sequence_plots": "\n\n".join(plots)}
     if warnings := warnings_of(numbers, layout.config):
@@ -201,4 +201,4 @@ def _histogram(title: str, counts: Mapping[str, int]) -> str:
     by_bin = {int(number): count for number, count in counts.items()}
     last = max(by_bin, default=0)
     bins = [(_bin_name(number), by_bin.get(number, 0)) for number in range(last + 1) if number != 1]
-    return as_markdown(histogram(title, bins, ()), title)
+    return as_markdown(histogram(title, bins, "log scale"), title)

@@ -5,7 +5,8 @@ that no report reads a decision again. Histograms have fixed bins, or they would
 and probabilities in steps of 1/40, everything else in half powers of two.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -14,10 +15,12 @@ from numpy.typing import NDArray
 from assets.filtered.rules.rules import Rule
 from assets.report.drift import length_bins
 from assets.report.histograms import STEPS, Summary, counted, histograms, is_share
-from assets.report.plots import as_markdown, bar_chart, histogram, share_bars
+from resources.charts import Bars, Panel, Panels, as_markdown, histogram, share_bars, with_limits
 from resources.profiles import Profile
+from resources.settings.limits import EVERY_LANGUAGE
 
 TOP_PAIRS = 15
+MOST_SCORES = 24  # that are charted
 
 
 def summarize_decisions(decisions: pl.DataFrame, rules: Sequence[Rule]) -> Summary:
@@ -112,13 +115,9 @@ def funnel_rows(summary: Summary, rules: Sequence[Rule]) -> list[tuple[str, int,
 
 def report_markdown(summary: Summary, rules: Sequence[Rule]) -> dict[str, str]:
     """Return Markdown by title: `funnel`, `rule_pairs`, `languages` and `score_histograms`."""
-    rows = funnel_rows(summary, rules)
-    bars = [
-        (name, (left,), f"{left:,} documents, {size / 1e6:,.1f} MB") for name, left, size in rows
-    ]
     pairs = sorted(summary["pairs"].items(), key=lambda item: (-item[1], item[0]))[:TOP_PAIRS]
     return {
-        "funnel": as_markdown(bar_chart("left after each rule", bars), "funnel"),
+        "funnel": as_markdown(funnel_bars(summary, rules), "funnel"),
         "rule_pairs": "\n".join(
             [
                 "| two rules together | documents |",
@@ -129,8 +128,21 @@ def report_markdown(summary: Summary, rules: Sequence[Rule]) -> dict[str, str]:
         "languages": as_markdown(
             share_bars("detected language, documents", summary["languages"]), "languages"
         ),
-        "score_histograms": "\n\n".join(_histograms(summary, rules)),
+        "score_histograms": as_markdown(score_panels(summary, rules), "scores"),
     }
+
+
+def funnel_bars(summary: Summary, rules: Sequence[Rule]) -> Bars:
+    """Chart what each rule removed of the documents that the rules before it left."""
+    rows = funnel_rows(summary, rules)
+    every, left = rows[0][1], rows[-1][1]
+    removed = [
+        (name, before - after, f"{before - after:,} documents, {(size - rest) / 1e3:,.1f} kB")
+        for (_, before, size), (name, after, rest) in pairwise(rows)
+        if after < before
+    ]
+    title = f"removed by each rule: of {every:,} documents {left:,} are kept"
+    return Bars(title, tuple(removed))
 
 
 def rule_rows(summary: Summary) -> list[tuple[str, int, int, int]]:
@@ -142,30 +154,45 @@ def rule_rows(summary: Summary) -> list[tuple[str, int, int, int]]:
     ]
 
 
-def _histograms(summary: Summary, rules: Sequence[Rule]) -> list[str]:
+def score_panels(summary: Summary, rules: Sequence[Rule]) -> Panels:
+    """Chart the documents by score, of the MOST_SCORES scores that most documents fail."""
     by_score: dict[str, list[Rule]] = {}
     for rule in rules:
         if not isinstance(rule.threshold, tuple):
             by_score.setdefault(rule.score, []).append(rule)
-    plots = []
-    for score, limited in by_score.items():
-        counts = {int(number): n for number, n in summary[f"histogram/{score}"].items()}
-        limits = [(place_of(score, limit), text) for limit, text in _limits(limited)]
-        last = STEPS - 1 if is_share(score) else int(max([*counts, *(x for x, _ in limits)]))
-        bins = [(bin_start(score, i), counts.get(i, 0)) for i in range(last + 1)]
-        bins[-1] = ("1" if is_share(score) else bin_start(score, last + 1), bins[-1][1])
-        plots.append(as_markdown(histogram(score, bins, limits), score))
-    return plots
+    failed = {s: sum(summary["broken"].get(r.name, 0) for r in of) for s, of in by_score.items()}
+    most = set(sorted(by_score, key=lambda score: -failed[score])[:MOST_SCORES])
+    panels = [
+        score_panel(score, summary, limited) for score, limited in by_score.items() if score in most
+    ]
+    more = f" ({len(panels)} of {len(by_score)} scores)" if len(by_score) > len(panels) else ""
+    return Panels(f"documents by score; lines are limits{more}", tuple(panels))
 
 
-def _limits(rules: Sequence[Rule]) -> list[tuple[float, str]]:
-    """Return the limits and their labels; languages with one limit share a line."""
+def score_panel(score: str, summary: Summary, limited: Sequence[Rule]) -> Panel:
+    """Return the histogram of a score with its limits."""
+    counts = {int(number): n for number, n in summary[f"histogram/{score}"].items()}
+    limits = [
+        (place_of(score, limit), text) for limit, text in _limits(limited, summary["languages"])
+    ]
+    last = STEPS - 1 if is_share(score) else int(max([*counts, *(x for x, _ in limits), 0]))
+    bins = [(bin_start(score, i), counts.get(i, 0)) for i in range(last + 1)]
+    name = score if is_share(score) else f"{score} (log scale)"
+    return with_limits(histogram("", bins, name), limits).panels[0]
+
+
+def _limits(rules: Sequence[Rule], languages: Collection[str]) -> list[tuple[float, str]]:
+    """Return the limits and their labels; languages with one limit share a line.
+
+    Limits of languages that the source has no document of are left out.
+    """
     limits: list[tuple[float, str]] = []
     for rule in rules:
         if isinstance(rule.threshold, Mapping):
-            numbers = {number for number in rule.threshold.values() if number is not None}
-            for number in sorted(numbers):
-                langs = [lang for lang, limit in rule.threshold.items() if limit == number]
+            here = {EVERY_LANGUAGE, *languages}
+            known = {k: n for k, n in rule.threshold.items() if k in here and n is not None}
+            for number in sorted(set(known.values())):
+                langs = [lang for lang, limit in known.items() if limit == number]
                 limits.append((number, f"{number:g} {' '.join(langs)}"))
         elif not isinstance(rule.threshold, tuple):
             limits.append((rule.threshold, f"{rule.threshold:g}"))

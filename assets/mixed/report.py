@@ -12,13 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from assets.report.plots import SLICES, as_markdown, box, label, share_bars, svg
+from resources.charts import MOST_SHARES, Areas, as_markdown, share_bars
 
 POINTS = 100
 MOST_SAMPLES = 1 << 18
-MOST_SOURCES = len(SLICES) - 1  # more are drawn together as "others"
-LEFT, TOP, WIDTH, HEIGHT = 44, 26, 500, 180  # pixels of the area
-LEGEND = 170
 Shares = npt.NDArray[np.float64]  # [points, sources]
 SourcesAt = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.integer]]
 
@@ -56,50 +53,21 @@ def shares_over_position(
     return normalized
 
 
-def area_chart(title: str, names: Sequence[str], shares: Shares) -> str:
-    """Draw shares from 0 to 1 as stacked areas, the largest at the bottom."""
+def area_chart(title: str, names: Sequence[str], shares: Shares) -> Areas:
+    """Chart shares as stacked areas, the largest at the bottom."""
     ranked, stacked = largest_first(names, shares)
-    tops = np.hstack([np.zeros((len(stacked), 1)), np.cumsum(stacked, axis=1)]).clip(0, 1)
-    shapes = [label(LEFT, 14, title)]
-    for number, name in enumerate(ranked):
-        shapes.append(band(tops[:, number], tops[:, number + 1], SLICES[number]))
-        y = TOP + 6 + 18 * number
-        shapes.append(box(LEFT + WIDTH + 12, y, (12, 12), SLICES[number]))
-        mean = float(stacked[:, number].mean()) if len(stacked) else 0.0
-        shapes.append(label(LEFT + WIDTH + 30, y + 11, f"{name}  {mean:.1%}"))
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        height = TOP + HEIGHT * (1 - share)
-        shapes += [box(LEFT - 4, height - 0.5, (4, 1), "#222222")]
-        shapes += [label(LEFT - 6, height + 4, f"{share:.0%}", "end")]
-    for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
-        x = LEFT + WIDTH * share
-        shapes.append(label(x, TOP + HEIGHT + 16, f"{share:.0%} of the phase", anchor))
-    return svg(LEFT + WIDTH + LEGEND, TOP + HEIGHT + 24, shapes)
+    return Areas(title, tuple(ranked), tuple(map(tuple, stacked.round(4).tolist())))
 
 
 def largest_first(names: Sequence[str], shares: Shares) -> tuple[list[str], Shares]:
     """Order names and columns by mean share; sum those beyond the palette as "others"."""
     means = shares.mean(axis=0)
     order = sorted(range(len(names)), key=lambda i: (-round(means[i], 3), names[i]))
-    kept, rest = order[:MOST_SOURCES], order[MOST_SOURCES:]
+    kept, rest = order[:MOST_SHARES], order[MOST_SHARES:]
     if not rest:
         return [names[i] for i in kept], shares[:, kept]
     others = shares[:, rest].sum(axis=1, keepdims=True)
     return [*(names[i] for i in kept), "others"], np.hstack([shares[:, kept], others])
-
-
-def band(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], colour: str) -> str:
-    """Draw the area between two step lines."""
-    edges = np.linspace(LEFT, LEFT + WIDTH, len(low) + 1)
-    path = []
-    for line, direction in ((high, 1), (low, -1)):
-        steps = [
-            (x, TOP + HEIGHT * (1 - value))
-            for left, right, value in zip(edges[:-1], edges[1:], line, strict=True)
-            for x in (left, right)
-        ]
-        path += [f"{x:.1f} {y:.2f}" for x, y in steps[::direction]]
-    return f'<path d="M{"L".join(path)}Z" fill="{colour}"/>'
 
 
 def phase_markdown(phase: str, drawn: Drawn) -> dict[str, str]:
@@ -112,7 +80,7 @@ def phase_markdown(phase: str, drawn: Drawn) -> dict[str, str]:
     }
 
 
-def shares_chart(title: str, drawn: Drawn) -> str:
+def shares_chart(title: str, drawn: Drawn) -> Areas:
     """Chart the shares over a phase; the title says if they are estimated."""
     estimated = ", estimated from mean lengths" if drawn.is_estimated else ""
     return area_chart(f"{title}{estimated}", list(drawn.tokens), drawn.shares)

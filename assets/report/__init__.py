@@ -1,1 +1,1 @@
-"""Plots, histograms and excerpts for reports."""
+"""Histograms and drift for reports."""

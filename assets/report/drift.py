@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from assets.report.plots import BLUE, GREY, ORANGE, as_markdown, box, label, svg
+from resources.charts import Panel, Panels, as_markdown
 from resources.profiles import Judgement, Profile
 
 LEAST_RUNS = 8  # of history: the deviation of fewer is too uncertain
@@ -36,7 +36,6 @@ SMOOTHED = 0.5  # documents added to each count, so that none is 0
 RARE = 0.01  # of the documents: rarer values are counted together
 OTHERS = "others"
 SHARES = ("share", "rate")
-PLOT_WIDTH, PLOT_HEIGHT, MARGIN, ROW = 260, 46, 8, 62
 Floats = NDArray[np.float64]
 
 
@@ -145,29 +144,18 @@ def length_bins(lengths: Sequence[int] | NDArray[np.int64]) -> dict[str, int]:
 def picture_of(
     facts: Mapping[str, Mapping[str, float]], profile: Profile, earlier: Sequence[Profile]
 ) -> str:
-    """Draw each number run by run, the oldest on the left; of counts, the usual index and now's."""
-    shapes = []
-    for row, (name, found) in enumerate(facts.items()):
+    """Chart each number by run, the oldest on the left; of counts, the usual index and now's."""
+    panels = []
+    for name, found in facts.items():
         past = [each.numbers[name] for each in reversed(earlier) if name in each.numbers]
-        values = (
-            [*past, found["now"]] if name in profile.numbers else [found["usual"], found["now"]]
-        )
-        colour = ORANGE if found["distance"] > found["limit"] else BLUE
-        shapes += columns(name, values, colour, row * ROW)
-    return as_markdown(svg(PLOT_WIDTH + 2 * MARGIN, ROW * len(facts) + MARGIN, shapes), "drift")
-
-
-def columns(title: str, values: Sequence[float], colour: str, top: float) -> list[str]:
-    """Draw values as columns from 0, the last one in a colour."""
-    largest = max((abs(value) for value in values), default=0.0) or 1.0
-    width = PLOT_WIDTH / len(values)
-    shapes = [label(MARGIN, top + 12, f"{title}: {values[-1]:.3g}")]
-    for place, value in enumerate(values):
-        height = (PLOT_HEIGHT - 4) * abs(value) / largest
-        fill = colour if place == len(values) - 1 else GREY
-        x, y = MARGIN + place * width, top + ROW - height
-        shapes.append(box(x, y, (max(1.0, width - 1), height), fill))
-    return shapes
+        is_number = name in profile.numbers
+        values = [*past, found["now"]] if is_number else [found["usual"], found["now"]]
+        colour = "drift" if found["distance"] > found["limit"] else "usual"
+        ends = (0.5, "oldest" if is_number else "usual"), (len(values) - 0.5, "now")
+        heights = tuple(abs(value) for value in values)
+        title = f"{name}: {found['now']:.3g}, usually {found['usual']:.3g}"
+        panels.append(Panel(title, heights, ends, last=colour))
+    return as_markdown(Panels("what this run adds, by earlier runs", tuple(panels)), "drift")
 
 
 Counts = Mapping[str, int]

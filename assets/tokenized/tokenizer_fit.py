@@ -19,10 +19,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.report.plots import as_markdown, bar_chart, histogram
 from assets.tokenized.kept_tokenizer import RETRAIN_COMMAND
 from assets.tokenized.token_spellings import BYTE_TOKEN, UNKNOWN_TOKEN, count_kinds
 from assets.tokenized.tokenized_records import LanguageCounts, TextFit, TokenizedNumbers
+from resources.charts import Bars, Panels, as_markdown, histogram, with_limits
 
 RARE = 10  # an id used less often has hardly been learned
 SHOWN_LANGUAGES = 15
@@ -105,11 +105,11 @@ def vocabulary_numbers(counts: NDArray[np.uint64]) -> dict[str, float]:
 def report_markdown(counts: LanguageCounts, used: NDArray[np.uint64]) -> dict[str, str]:
     """Write Markdown by title: `fertility` of a source's languages, and `vocabulary` use."""
     languages = fertility(counts)
-    bars = [
-        (name, (in_bytes, in_chars), f"{in_bytes:.2f} bytes, {in_chars:.2f} chars")
+    bars = (
+        (name, in_bytes, f"{in_bytes:.2f} bytes, {in_chars:.2f} chars")
         for name, (in_bytes, in_chars, _) in list(languages.items())[:SHOWN_LANGUAGES]
-    ]
-    plot = as_markdown(bar_chart("text per token by language", bars), "fertility")
+    )
+    plot = as_markdown(Bars("bytes per token by language", tuple(bars)), "fertility")
     return {
         "fertility": f"{plot}\n\n{fertility_table('language', languages)}",
         "vocabulary": as_markdown(vocabulary_histogram(used), "vocabulary"),
@@ -134,18 +134,16 @@ def fertility_table(name_header: str, rows: Mapping[str, tuple[float, float, int
     return "\n".join([*head, *lines])
 
 
-def vocabulary_histogram(counts: NDArray[np.uint64]) -> str:
-    """Draw a histogram of ids by occurrences: never, then in powers of two."""
+def vocabulary_histogram(counts: NDArray[np.uint64]) -> Panels:
+    """Return a histogram of ids by occurrences: never, then in powers of two."""
     powers = np.ceil(np.log2(counts.astype(np.float64) + 1)).astype(int)
     bins = np.bincount(powers, minlength=2)
     labels = ["never", *(f"{1 << power:,}" for power in range(bins.size - 1))]
     place = float(np.log2(RARE) + 1)
     marks = [(place, f"{RARE} times")] if place < bins.size else []
-    return histogram(
-        "ids by how often they occur",
-        [(name, int(number)) for name, number in zip(labels, bins, strict=True)],
-        marks,
-    )
+    columns = [(name, int(number)) for name, number in zip(labels, bins, strict=True)]
+    axis = "ids by number of occurrences (log scale)"
+    return with_limits(histogram("use of the vocabulary", columns, axis), marks)
 
 
 def round_trip_markdown(numbers: TokenizedNumbers) -> str:

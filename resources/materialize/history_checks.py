@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 import msgspec
 
+from resources.drawn_charts import with_pictures
 from resources.profiles import Judgement, Profile
 from resources.stage import DriftCheck
 from resources.store.records import Manifest, fingerprint_of
@@ -69,8 +70,10 @@ def check_metadata(found: Mapping[str, Judgement], lines: Sequence[str]) -> dict
     """Return the drifts, the numbers of every partition, and a picture of each."""
     facts = {name: {of: dict(f) for of, f in each.facts.items()} for name, each in found.items()}
     pictures = [f"**{name}**\n\n{each.picture}" for name, each in found.items() if each.picture]
-    shown = {"pictures": dg.MetadataValue.md("\n\n".join(pictures))} if pictures else {}
-    return {"drifts": list(lines), "partitions": dg.MetadataValue.json(facts), **shown}
+    shown = {"drifts": list(lines), "partitions": dg.MetadataValue.json(facts)}
+    if pictures:
+        shown["pictures"] = dg.MetadataValue.md(with_pictures("\n\n".join(pictures)))
+    return shown
 
 
 def drifts_of_run(instance: dg.DagsterInstance, run_id: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ import polars as pl
 
 from resources.corpus import Corpus
 from resources.dagster_home import tables_folder, write_record
+from resources.drawn_charts import with_pictures
 from resources.materialize.excerpts import DocumentText, as_excerpt
 from resources.run_reports import RunReport
 from resources.stage import MainTable, Metadata, MetadataValue, Stage, Table
@@ -100,7 +101,9 @@ def shown(metadata: Metadata) -> dict[str, Any]:
 def dagster_value(value: MetadataValue) -> Any:
     """Return one value as Dagster takes it."""
     if isinstance(value, str):
-        return dg.MetadataValue.md(value)
+        return dg.MetadataValue.md(with_pictures(value))
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
     if isinstance(value, dict):
         return dg.MetadataValue.json(value)
     if isinstance(value, Table):

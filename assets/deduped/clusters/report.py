@@ -6,13 +6,12 @@ no report reads a cluster again. A cluster is counted once: in the part of its s
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from math import sqrt
 
 import numpy as np
 import polars as pl
 
 from assets.report.histograms import Summary, counted
-from assets.report.plots import as_markdown, bar_chart, histogram
+from resources.charts import Bars, as_markdown, histogram
 from resources.materialize.excerpts import DocumentText, as_excerpt
 
 ARROW = " > "  # between two names of sources, which hold no blank
@@ -84,50 +83,50 @@ def duplicates_markdown(
 
 
 def _per_source(summary: Summary, rates: Mapping[str, float]) -> str:
-    """Draw the share of removed documents of each source."""
-    bars = [
-        (source, (rate,), f"{rate:.1%}: {summary['removed'][source]:,} documents")
+    """Chart the share of removed documents of each source."""
+    bars = (
+        (source, rate, f"{rate:.1%}: {summary['removed'][source]:,} documents")
         for source, rate in sorted(rates.items(), key=lambda item: (-item[1], item[0]))
-    ]
-    return as_markdown(bar_chart("share of documents removed", bars), "removed per source")
+    )
+    return as_markdown(Bars("share of documents removed", tuple(bars)), "removed per source")
 
 
 def _between_sources(summary: Summary) -> str:
-    """Draw the removed documents of each source by the source of their survivors."""
+    """Chart the removed documents of each source by the source of their survivors."""
     pairs = {pair: n for pair, n in summary["pairs"].items() if n}
     ranked = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:TOP_PAIRS]
     bars = []
     for pair, count in ranked:
         share = count / max(1, summary["documents"][pair.split(ARROW)[0]])
-        bars.append((pair, (float(count),), f"{count:,} documents, {share:.1%}"))
+        bars.append((pair, float(count), f"{count:,} documents, {share:.1%}"))
     more = f" ({len(ranked)} of {len(pairs)} pairs)" if len(pairs) > len(ranked) else ""
     title = f"documents of a source removed for one of another{more}"
-    return as_markdown(bar_chart(title, bars), "removed between sources")
+    return as_markdown(Bars(title, tuple(bars)), "removed between sources")
 
 
 def _cluster_sizes(sizes: Mapping[str, int]) -> str:
-    """Draw the number of clusters by size."""
+    """Chart the number of clusters by size."""
     counts = {int(size): count for size, count in sizes.items()}
     last = max(counts, default=2)
     starts = list(takewhile(lambda size: size <= last, SIZES.tolist()))
     ends = [start - 1 for start in SIZES.tolist()[1 : len(starts) + 1]]
-    bars = [
+    bars = (
         (
             f"{start:,}" if start == end else f"{start:,} to {end:,}",
-            (sqrt(counts.get(start, 0)),),  # small bins stay visible
+            counts.get(start, 0),
             f"{counts.get(start, 0):,} clusters",
         )
         for start, end in zip(starts, ends, strict=True)
-    ]
-    return as_markdown(bar_chart("documents in a cluster", bars), "cluster sizes")
+    )
+    return as_markdown(Bars("clusters by their number of documents", tuple(bars)), "cluster sizes")
 
 
 def _similarities(similarities: Mapping[str, int]) -> str:
-    """Draw the similarities of removed documents to their survivors."""
+    """Chart the similarities of removed documents to their survivors."""
     counts = {int(step): count for step, count in similarities.items()}
     bins = [(f"{step / STEPS:g}", counts.get(step, 0)) for step in range(STEPS)]
-    bins[-1] = ("1", bins[-1][1])
-    return as_markdown(histogram("similarity to the document that stayed", bins, []), "similarity")
+    title = "removed documents by similarity to the one that stayed"
+    return as_markdown(histogram(title, bins, "similarity from ... on"), "similarity")
 
 
 def _largest(largest: Sequence[tuple[int, str, str]]) -> str:

@@ -4,7 +4,6 @@ Purpose: a threshold is a choice between good documents lost and bad ones kept; 
 the cost of each threshold before `filtered` uses one.
 Good and bad weigh the same in log loss, calibration and precision, whatever their numbers, since
 training weighs them so; `kept_share` alone counts the held-out documents as they are.
-The plot is an SVG of 3 kB inside the Markdown, as a data URI: nothing to serve, nothing to install.
 """
 
 import msgspec
@@ -12,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.report.plots import as_markdown, bar_chart
+from resources.charts import Bars, as_markdown
 
 Doubles = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -151,7 +150,7 @@ def classifier_markdown(report: ClassifierReport) -> str:
             f"**AUC {report.auc:.4f}**, log loss {report.log_loss:.4f}, calibration error "
             f"{report.calibration_error:.4f}, on {counts}.",
             "",
-            as_markdown(calibration_svg(report), "Calibration: share of good documents by score"),
+            as_markdown(calibration_bars(report), "Calibration: share of good documents by score"),
             "",
             "| keep from score | good kept | bad kept | precision at equal shares | all kept |",
             "|---:|---:|---:|---:|---:|",
@@ -165,14 +164,14 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
-def calibration_svg(report: ClassifierReport) -> str:
-    """Draw the share of good documents by score, a bar a bin; calibrated, it is the mean score."""
-    bars = [
+def calibration_bars(report: ClassifierReport) -> Bars:
+    """Chart the share of good documents by score, a bar a bin; calibrated, it is the mean score."""
+    bars = (
         (
             f"score {bin_.mean_score:.2f}",
-            (bin_.good_share,),
+            bin_.good_share,
             f"{bin_.good_share:.1%} good of {bin_.documents:,}",
         )
         for bin_ in report.calibration
-    ]
-    return bar_chart("share of good documents by mean score", bars)
+    )
+    return Bars("share of good documents by mean score", tuple(bars))
