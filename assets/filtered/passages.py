@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from assets.filtered.line_edits import edit_lines
+from assets.filtered.page_scores import PAGE_SCORES, score_pages
 from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.rules.rules import Rule
 from assets.filtered.score_counts import FilterData
@@ -31,6 +32,7 @@ UNSPACED += r"\uff66-\uff9f\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
 WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 TOKEN = re.compile(r"\S+")
 LINE = re.compile(r"[^\n]+")
+PIECE = re.compile(r"\S.{0,400}\S*", re.DOTALL)
 ELLIPSES = ("...", "…")
 POLICY = "terms of use|privacy policy|cookie policy|uses cookies|use of cookies|use cookies"
 
@@ -250,8 +252,23 @@ def _corrected_lines(count: str, config: LinesConfig) -> Finder:
     return find
 
 
+def _worst_piece(text: str, rule: Rule) -> Iterator[Span]:
+    """Find the piece that breaks a rule on the form of a page most by itself."""
+    pieces = [match.span() for match in PIECE.finditer(text)]
+    texts = pl.Series([text[start:stop] for start, stop in pieces], dtype=pl.String)
+    scores = score_pages(texts)[rule.score]
+    worst = scores.arg_max() if rule.direction == "above" else scores.arg_min()
+    return iter(() if worst is None else [pieces[worst]])
+
+
+def _last_line(text: str, _: Rule) -> Iterable[Span]:
+    return [(start, start + len(line)) for start, line in _lines(text)][-1:]
+
+
 # By score; what is not here is shown from its beginning.
 FINDERS: dict[str, Finder] = {
+    **dict.fromkeys(PAGE_SCORES, _worst_piece),
+    "truncated_pages_score": _last_line,
     "duplicate_line_share": _copied_lines(False),
     "duplicate_line_char_share": _copied_lines(False),
     "duplicate_char_share": _copied_lines(False),

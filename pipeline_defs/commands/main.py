@@ -33,6 +33,10 @@ class Noun(NamedTuple):
 VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
     "build": {
         "init": "Write a commented pipeline.yaml for files of your own.",
+        "try": (
+            "build.try_files:try_files",
+            "Look at a sample of files without a config: what a build would keep, and why.",
+        ),
         "build": "Build the corpus, or some sources, or as far as a stage.",
         "estimate": "Estimate documents, tokens, seconds and disk from a small sample.",
         "explain": (

@@ -6,8 +6,10 @@ What `sample_source` draws is published as `raw` of a store in a temporary folde
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from assets.raw.places.sampling.sample_source import sample_source, sizes_only
 from assets.raw.raw_records import RAW, RawNumbers, RawProvenance
 from assets.stages import ancestors, used_stages
 from resources.corpus import Corpus
+from resources.dagster_home import HOME_VARIABLE
 from resources.materialize.materialization import publish_partitions
 from resources.settings.filtering.presets import lay_over
 from resources.source_faults import SourceFaults
@@ -140,23 +143,36 @@ def run_stages(sampled: Corpus) -> float:
     wanted = ({LAST} | ancestors(used[LAST])) - {RAW.name}
     seconds = 0.0
     for name in (name for name in used if name in wanted):
-        stage = used[name]
+        stage = replace(used[name], describe=None)  # no one sees its pictures
         for call in stage.warm_up(sampled) if stage.warm_up else ():
             call()  # loads, or compiles, the kernels
         begun = time.process_time()
         names = partition_names(stage, sampled.settings)
-        publish_partitions(sampled, stage, names, SourceFaults(stops=True))
+        with records_in(sampled.store.root.parent):
+            publish_partitions(sampled, stage, names, SourceFaults(stops=True))
         seconds = time.process_time() - begun if name == "filtered" else seconds
     return seconds
 
 
+@contextmanager
+def records_in(folder: Path) -> Iterator[None]:
+    """Keep the records of runs in a folder: nobody asks for those of a sample."""
+    before = os.environ.get(HOME_VARIABLE, "")  # "" is no folder
+    os.environ[HOME_VARIABLE] = str(folder / "records")
+    try:
+        yield
+    finally:
+        os.environ[HOME_VARIABLE] = before
+
+
 def results(sampled: Corpus, source: str) -> pl.DataFrame:
-    """Return what the rules made of documents: doc_id, kept, reasons, and text if it is kept."""
+    """Return what the rules made of documents: doc_id, kept, reasons, language, text if kept."""
     manifest = sampled.store.newest("filtered", source)
     [part] = manifest.parts
     decisions = pl.read_parquet(sampled.store.part_file(manifest, part, "decisions").checked())
     texts = read_kept(kept_documents(sampled.store, manifest, part), ["doc_id", "text"])
-    return decisions.select("doc_id", "kept", "reasons").join(texts, "doc_id", "left")
+    decisions = decisions.select("doc_id", "kept", "reasons", "detected_lang")
+    return decisions.join(texts, "doc_id", "left", maintain_order="left")
 
 
 def removed_copies(sampled: Corpus) -> pl.DataFrame:

@@ -207,6 +207,15 @@ def test_passages_are_found(score: str, text: str, passages: list[str]) -> None:
     assert marked(text, score) == passages
 
 
+def test_of_a_page_the_piece_that_looks_most_like_the_fault_is_found() -> None:
+    prose = "The people of the town walked down to the river and talked about the flood. " * 9
+    menu = "Home\nAbout us\nLog in\nNext\nSite map\nContact\nPrivacy\nSearch\n" * 6
+    [passage] = marked(f"{prose}\n\n{menu}\n{prose}", "navigation_score")
+    assert "Site map" in passage and len(passage) < 450
+    assert marked("", "navigation_score") == []
+    assert marked("It began well.\nAnd so on and", "truncated_pages_score") == ["And so on and"]
+
+
 def test_lines_and_words_beyond_the_threshold_are_found() -> None:
     assert marked("short\nmuch longer", "longest_line", 6) == ["much longer"]
     assert marked("a bbbbb", "mean_word_length", 3) == ["bbbbb"]

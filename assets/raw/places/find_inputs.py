@@ -7,6 +7,7 @@ their digest. There may be a million files: paths are strings here.
 """
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,14 @@ from assets.raw.places.crawl_lists import crawl_files
 from assets.raw.places.downloads import download
 from assets.raw.places.file_digests import THREADS, FileDigest, FileStatus, digest_files
 from assets.raw.places.hub_files import HUB_URL, find_hub_files
-from assets.raw.places.local_files import Match, is_below, named_file, remote_match, search
+from assets.raw.places.local_files import (
+    Match,
+    Search,
+    is_below,
+    named_file,
+    remote_match,
+    search,
+)
 from assets.raw.places.object_files import find_objects
 from assets.raw.readers.formats import FORMATS, split_compression, tell_format
 from assets.raw.readers.input_file import Compression, InputFile
@@ -80,11 +88,13 @@ def find_inputs(
     read_digests: ReadDigests | None = None,
     *,
     needs_copies: bool = True,
+    most_entries: int = sys.maxsize,
 ) -> Inputs:
     """Find the files of a source, sorted by name; relative patterns start at the folder `base`.
 
     http(s) URLs of servers without ranges are copied to the folder `downloads`; without
-    `needs_copies`, only those that have changed. Files in its parent, the store, are left out of
+    `needs_copies`, only those that have changed. Of local folders `most_entries` are looked at for
+    a pattern. Files in its parent, the store, are left out of
     folders and globs: a build must not read its own output. Raises InputError when nothing matches
     (unless `allow_no_files`), a format is unknown, or a file cannot be read or downloaded.
     """
@@ -93,7 +103,8 @@ def find_inputs(
     left_out: dict[str, LeftOut] = {}
     for pattern in source.where:
         try:
-            places = _find(pattern, source, base, downloads, needs_copies=needs_copies)
+            find = partial(_find, needs_copies=needs_copies, most_entries=most_entries)
+            places = find(pattern, source, base, downloads)
             found = _by_name(places, pattern)
             matches = (each for each in found.values() if isinstance(each, Match))
             readable = [kept for match in matches if (kept := _readable(match, source))]
@@ -171,7 +182,13 @@ def _unread_formats(url: str, names: Sequence[str]) -> str:
 
 
 def _find(
-    pattern: str, source: SourceConfig, base: Path, downloads: Path, *, needs_copies: bool
+    pattern: str,
+    source: SourceConfig,
+    base: Path,
+    downloads: Path,
+    *,
+    needs_copies: bool,
+    most_entries: int = sys.maxsize,
 ) -> Iterator[Match | LeftOut]:
     scheme = pattern.partition(":")[0].lower()
     if is_web_url(pattern):
@@ -203,7 +220,8 @@ def _find(
             "first."
         )
     else:
-        yield from _find_local(pattern, source.follow_links, str(base), _output(base, downloads))
+        searched = search(pattern, base, source.follow_links, most_entries)
+        yield from _matches(searched, str(base), _output(base, downloads))
 
 
 def _output(base: Path, downloads: Path) -> str:
@@ -221,9 +239,7 @@ def _find_in_crawl(
     return [*_find(place, source, base, downloads, needs_copies=needs_copies)]
 
 
-def _find_local(
-    pattern: str, follow_links: bool, base: str, output: str
-) -> Iterator[Match | LeftOut]:
+def _matches(found: Search, base: str, output: str) -> Iterator[Match | LeftOut]:
     real = cache(os.path.realpath)
 
     @cache
@@ -237,7 +253,6 @@ def _find_local(
         return is_below(real(folder or "/"), output)
 
     own = {os.path.join(base, name) for name in PROJECT_FILES}
-    found = search(pattern, Path(base), follow_links)
     for path, file in found.files.items():  # folders are few, files may be a million
         folder, _, name = path.rpartition("/")
         in_output = is_below(real(path), output) if file.is_link else is_output(folder)

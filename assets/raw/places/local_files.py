@@ -10,9 +10,11 @@ import errno
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -21,6 +23,7 @@ from assets.raw.places.file_digests import FileDigest, FileStatus, status_of
 
 LEAVES = "a link that leaves the folder: `follow_links: true` reads it"
 BROKEN = "a broken link"
+UNLISTED = "a folder with more entries than are looked at"
 MAGIC = re.compile(r"[*?[]")
 SPECIAL = {
     stat.S_IFIFO: "a FIFO",
@@ -30,7 +33,7 @@ SPECIAL = {
 }
 MatchedBy = Literal["named", "glob", "folder"]
 MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})  # others may pass, such as EMFILE
+CLOSED = frozenset({errno.EACCES, errno.EPERM, errno.ENAMETOOLONG})  # others may pass: EMFILE
 
 
 class Match(NamedTuple):
@@ -63,12 +66,14 @@ class Search:
 
     root          the real path of the folder in which the pattern starts
     follow_links  enter and read links that leave it
+    most_entries  of folders that are still looked at: the first that the file system gives
     files         the files that were found, by path: strings, as there may be a million of them
     left_out      the reason for each path that was matched and is not read
     """
 
     root: str
     follow_links: bool
+    most_entries: int = sys.maxsize
     files: dict[str, Found] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -151,12 +156,16 @@ class Search:
         """List a folder, sorted by name."""
         try:
             with os.scandir(folder) as entries:
-                return sorted(entries, key=attrgetter("name"))
+                found = sorted(islice(entries, self.most_entries), key=attrgetter("name"))
         except OSError as error:
-            if error.errno not in MISSING | FORBIDDEN:
+            if error.errno not in MISSING | CLOSED:
                 raise
             self.left_out[folder] = f"a folder that cannot be listed ({error.strerror})"
             return []
+        self.most_entries -= len(found)
+        if not self.most_entries:
+            self.left_out[folder] = UNLISTED
+        return found
 
     def may_follow(self, path: str, is_link: bool) -> bool:
         """Return whether a path is no link, or one that may be followed; note it if not."""
@@ -173,14 +182,14 @@ def is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder if folder.endswith("/") else f"{folder}/")
 
 
-def search(pattern: str, base: Path, follow_links: bool) -> Search:
+def search(pattern: str, base: Path, follow_links: bool, most_entries: int = sys.maxsize) -> Search:
     """Find the files of a local pattern; it starts at the folder `base`.
 
     Raises OSError for a name that is too long, and ValueError for a named FIFO, socket or device.
     """
     literal = os.path.abspath(base / pattern)
     if Path(literal).exists():  # a name may hold the characters of a glob
-        found = Search(os.path.realpath(literal), follow_links)
+        found = Search(os.path.realpath(literal), follow_links, most_entries)
         if os.path.isdir(literal):
             found.add_folder(literal)
         else:
@@ -189,7 +198,7 @@ def search(pattern: str, base: Path, follow_links: bool) -> Search:
     parts = Path(pattern).parts + (("",) if pattern.endswith("/") else ())  # "*/": folders only
     num_fixed = count_fixed(parts)
     start = os.path.abspath(base.joinpath(*parts[:num_fixed]))
-    found = Search(os.path.realpath(start), follow_links)
+    found = Search(os.path.realpath(start), follow_links, most_entries)
     if parts[num_fixed:] and os.path.isdir(start):
         found.match(start, parts[num_fixed:])
     if os.path.islink(literal):

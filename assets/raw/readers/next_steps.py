@@ -11,6 +11,7 @@ SAID = re.compile(r"\bthis (?:window )?is [^:]+: (.+)", re.DOTALL)  # an error t
 ARCHIVE = "Write the archive again, with names that are relative and without `..`."
 CHARSET = "Convert the page to UTF-8, and let it say so."
 STEPS = (  # the first part of an error that is found decides
+    ("Permission denied", "Ask for the right to read it."),
     ("members overlap", "Do not read the archive: no ordinary program writes such a one."),
     ("decompression bomb", "Unpack the file to read it anyway."),
     ("it is encrypted", "Unpack the archive with its password, and name the folder in `where`."),

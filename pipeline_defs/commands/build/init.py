@@ -29,6 +29,7 @@ from assets.raw.readers.decompress import BrokenStream
 from assets.raw.readers.formats import FORMATS, format_of, read_records
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import InputRecord, checked_size, encode_error
+from assets.raw.readers.next_steps import next_step
 from assets.text.chat_messages import ChatError
 from corpus_loader.places.url_secrets import shown
 from pipeline_defs.commands.build.own_files import (
@@ -119,9 +120,7 @@ def init(
     """Look at the files and write pipeline.yaml, with what else a project needs."""
     if sample:
         return write_sample(where, into or Path())
-    for each in (*where, str(into or "")):
-        if not is_utf8(each):
-            raise UsageError(f"{each!a}: the name is not UTF-8. Rename it.")
+    check_utf8(*where, str(into or ""))
     project = project_of(where, into)
     target = new_config(project.folder)
     places = places_of(project)
@@ -170,6 +169,13 @@ def write_project(config: Path, content: str) -> None:
             (config.parent / name).write_text(text, encoding="utf-8")
 
 
+def check_utf8(*names: str) -> None:
+    """Raise UsageError for a name of the command line in other bytes."""
+    for name in names:
+        if not is_utf8(name):
+            raise UsageError(f"{name!a}: the name is not UTF-8. Rename it.")
+
+
 def check_found(project: Project, places: Sequence[Place]) -> None:
     """Raise UsageError if nothing is to be read, or nothing of a place that the user named."""
     missing = [place for place in places if not place.files]
@@ -189,9 +195,13 @@ def propose(place: Place) -> Proposal:
     source = SourceConfig.model_validate({"name": place.name, "where": place.where})
     records, faults = read_sample(place.files, source)
     if not records:
-        which = f": {faults_text(faults)}" if faults else ""
+        is_empty = not any(file.bytes for file in place.files)
+        which = f": {faults_text(faults)}" if faults else ": all are empty" if is_empty else ""
+        steps = [*dict.fromkeys(map(next_step, faults.values()))]
+        steps += [f"Left out: {'; '.join(place.left_out)}."] if place.left_out else []
         raise UsageError(
             f"{shown(place.where[0])}: {files_text(place, formats)} without one record{which}."
+            f"{''.join(f' {step}' for step in steps if step[1:-1] not in which)}"
         )
     return described(Proposal(place, formats, faults), records)
 
@@ -373,7 +383,8 @@ def files_text(place: Place, formats: Sequence[str]) -> str:
 def faults_text(faults: Mapping[str, str]) -> str:
     """Return the first of the files with records that cannot be read, and why, as text."""
     first = (f"{name} ({fault})" for name, fault in islice(faults.items(), MOST_FAULTS))
-    return "; ".join([*first, *(["..."] if len(faults) > MOST_FAULTS else [])])
+    more = ["..."] if len(faults) > MOST_FAULTS else []
+    return "; ".join([*first, *more]).translate(ONE_LINE)
 
 
 def config_text(proposals: Sequence[Proposal]) -> str:

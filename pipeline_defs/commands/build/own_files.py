@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from assets.raw.places.hub_splits import README, evaluation_files, read_configs
 from assets.raw.places.local_files import MAGIC, count_fixed, is_below
 from assets.raw.readers.formats import split_compression, tell_format
 from assets.raw.readers.input_file import InputFile
+from pipeline_defs.commands.terminal import ONE_LINE
 from resources.errors import InputError, UsageError
 from resources.settings.sources import SourceConfig
 
@@ -130,9 +132,14 @@ def expanded(folder: Path, patterns: list[str]) -> Project:
     return Project(folder, found, frozenset(found))
 
 
-def places_of(project: Project) -> list[Place]:
+def places_of(
+    project: Project, downloads: Path | None = None, most_entries: int = sys.maxsize
+) -> list[Place]:
     """Return the files of each pattern, those that are left out with their reasons."""
-    found = {pattern: inputs_of(project.folder, pattern) for pattern in project.patterns}
+    store = downloads or project.folder / STORE_NAME / "_downloads"
+    found = {
+        each: inputs_of(project.folder, each, store, most_entries) for each in project.patterns
+    }
     aside = set_aside(project, found)
     names = source_names([named(project.folder, pattern) for pattern in found])
     return [
@@ -146,11 +153,11 @@ def named(folder: Path, pattern: str) -> str:
     return os.path.abspath(folder) if pattern == "." else pattern
 
 
-def inputs_of(folder: Path, where: str) -> Inputs:
+def inputs_of(folder: Path, where: str, downloads: Path, most_entries: int) -> Inputs:
     """Return the files of a pattern; those of a URL are downloaded to the store, for the build."""
     keys = {"name": "source", "where": where, "allow_no_files": True}
     source = SourceConfig.model_validate(keys)
-    return find_inputs(source, folder, folder / STORE_NAME / "_downloads", without_digests)
+    return find_inputs(source, folder, downloads, without_digests, most_entries=most_entries)
 
 
 def without_digests(files: Sequence[FileStatus]) -> list[FileDigest]:
@@ -221,17 +228,23 @@ def place_of(name: str, pattern: str, inputs: Inputs, aside: Mapping[str, str]) 
         name,
         (*globs,) or (pattern,),
         kept,
-        tuple(
-            f"{number:,} {'file' if number == 1 else 'files'} ({reason})"
-            for reason, number in reasons.most_common(MOST_REASONS)
-        ),
+        tuple(counted(number, reason) for reason, number in reasons.most_common(MOST_REASONS)),
     )
+
+
+def counted(number: int, reason: str) -> str:
+    """Return the number of files, or folders, and why they are not read."""
+    noun = "folder" if reason.startswith("a folder ") else "file"
+    plural = "" if number == 1 else "s"
+    return f"{number:,} {noun}{plural} ({reason.removeprefix('a folder ')})".translate(ONE_LINE)
 
 
 def reason_of(each: LeftOut) -> str:
     """Return in a few words why a file is not read."""
     if each.reason == NO_READER:
-        return f"no reader for {os.path.splitext(each.name)[1] or 'names without an ending'}"
+        return (
+            f"no reader for {os.path.splitext(each.name)[1].lower() or 'names without an ending'}"
+        )
     return ABOUT_FOLDER if is_readme(each.name) else each.reason
 
 

@@ -179,11 +179,12 @@ def read_documents(
 
 def lines_of(decision: dict[str, Any], document: dict[str, Any], rule: Rule) -> dict[str, str]:
     """Return lines about a document: origin, score and reasons."""
-    origin = document["origin"] or {}
+    origin, score = document["origin"] or {}, decision["score"]
+    score = f"{score:.4g}" if isinstance(score, float) else score
     lines = {
         "origin": f"{origin.get('file')}, row {origin.get('row')}",
         "url": document["url"],
-        rule.score: f"{decision['score']} (rejected {rule.direction} {limit_text(rule.threshold)})",
+        rule.score: f"{score} (rejected {rule.direction} {limit_text(rule.threshold)})",
         "reasons": ", ".join(decision["reasons"]) or "none: kept",
     }
     return {name: one_line(str(line)) for name, line in lines.items() if line is not None}

@@ -1,0 +1,118 @@
+"""`corpus try`: a sample of files without a config, and one sentence for what cannot be read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import write_jsonl
+from hostile_folders import READ, REFUSED
+from verbs import Cli
+
+import pipeline_defs.commands.build.try_files  # noqa: F401  before rights are given up
+from pipeline_defs.commands.build.try_files import NUM_DOCUMENTS
+from pipeline_defs.commands.terminal import as_typed
+
+SAMPLE = Path(__file__).resolve().parents[2] / "sample_data"
+NOBODY = 65534
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The working folder, which every user may enter."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("TOKENMILL_CONFIG", raising=False)
+    monkeypatch.setenv("DAGSTER_HOME", "")
+    yield folder
+    shutil.rmtree(folder)
+
+
+def try_own(cli: Cli, name: str, code: int) -> tuple[str, str]:
+    """Output and errors of `corpus try own`, as a user without rights if files are closed."""
+    user = os.geteuid()
+    if name.startswith("closed") and user == 0:
+        os.seteuid(NOBODY)
+    try:
+        printed = cli.printed(("try", "own"), code)
+    finally:
+        os.seteuid(user)
+    return printed.out, printed.err
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_read_gets_one_sentence(name: str, place: Path, cli: Cli) -> None:
+    make, sentence = REFUSED[name]
+    (place / "own").mkdir()
+    make(place / "own")
+    try:
+        out, err = try_own(cli, name, 2)
+    finally:
+        (place / "own").chmod(0o755)
+    assert out == "" and sentence in err
+    assert err.count("\n") == 1 and err.endswith(".\n") and err[:-1].isprintable()
+    assert len(err) < 600
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_can_be_read_in_part_is_tried(name: str, place: Path, cli: Cli) -> None:
+    make, sentence = READ[name]
+    (place / "own").mkdir()
+    make(place / "own")
+    out, err = try_own(cli, name, 0)
+    assert err == "" and sentence in out.splitlines()[0]
+    assert out.splitlines()[-1] == f"Next: {as_typed('init', 'own', '--into', 'my_corpus')}"
+
+
+@pytest.mark.parametrize(
+    ("where", "sentence"),
+    [
+        (["nowhere"], "nowhere: no such file or folder. Correct the name."),
+        (["caf\udce9"], "'caf\\udce9': the name is not UTF-8. Rename it."),
+        (["pipe"], "pipe is a FIFO. Name a regular file."),
+        ([f"{n}.txt" for n in range(11)], "11 places, each a source of its own, are more than 10."),
+    ],
+)
+def test_a_name_that_means_nothing_is_refused(
+    where: list[str], sentence: str, place: Path, cli: Cli
+) -> None:
+    os.mkfifo("pipe")
+    for number in range(11):
+        Path(f"{number}.txt").touch()
+    err = cli.err(2, "try", *where)
+    assert sentence in err and err.count("\n") == 1
+
+
+def test_a_sample_is_counted_and_excerpts_are_marked(place: Path, cli: Cli) -> None:
+    out = cli.out("try", str(SAMPLE / "code"))
+
+    row = next(line.split() for line in out.splitlines() if line.startswith(" code "))
+    read, rejected, copies, kept, fewest, _, most = row[-7:]
+    assert int(read) - int(rejected) - int(copies) == int(kept) > 100
+    assert int(read) == NUM_DOCUMENTS and int(rejected) and int(copies)
+    assert 100 < int(fewest) < int(most) < 2000
+    assert "code: rejected, page." in out
+    assert "⟦" in out and "code: kept" in out
+    assert not (place / "my_corpus").exists() and [*place.iterdir()] == []
+
+
+def test_a_large_file_is_read_in_part(place: Path, cli: Cli) -> None:
+    cli.out("try", str(SAMPLE / "books"))  # all code and data of the stages
+    text = next((SAMPLE / "books").glob("*.txt")).read_text()
+    write_jsonl(place / "a.jsonl", [{"text": f"{n} {text}", "n": n} for n in range(5000)])
+    assert (place / "a.jsonl").stat().st_size > 40_000_000
+
+    before = bytes_read()
+    cli.out("try", "a.jsonl")
+
+    assert bytes_read() - before < 15_000_000
+
+
+def bytes_read() -> int:
+    """Bytes that this process has read so far."""
+    return int(Path("/proc/self/io").read_text().split()[1])
