@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from importlib import import_module
@@ -22,30 +22,53 @@ from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
-from assets.stages import STAGES
+from assets.stages import BY_NAME, STAGES
 from pipeline_defs.load_corpus import load_corpus
 from resources.engine.fork_server import end_with_parent
-from resources.kernel_cache import kernel_modules
+from resources.kernel_cache import (
+    compiling_alone,
+    fallback_line,
+    kernel_modules,
+    num_compiled,
+    num_kernels,
+)
+from resources.settings.pipeline import Settings
 from resources.stage import Stage
 
 SHARED_KERNELS = "assets.text.kernels"
 # Garbage is collected after so many calls only. As often as Python would do it takes 8 % more CPU;
 # never, 1.7 GB in a process instead of 1.5. After every second call is no better, and takes 5 s.
 CALLS_TO_COLLECT = 8
+REFRESH_SECONDS = 0.5
+# Modules whose kernels are compiled when they are imported, and when a config calls them.
+CALLED_IF: dict[str, Callable[[Settings], bool]] = {
+    "assets.deduped.kernels.component_survivors": lambda s: s.dedup.clusters == "components",
+    "assets.deduped.kernels.line_units": lambda s: bool(s.dedup.lines or s.dedup.paragraphs),
+    "assets.deduped.kernels.word_runs": lambda s: s.dedup.substrings is not None,
+    "assets.filtered.kernels.word_features": lambda s: s.classifier is not None,
+}
 
 
 def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
     """Compile what some stages of the corpus of the environment need, if nothing is yet."""
-    cold = cold_stages(stages)
-    if not cold:
+    if not cold_stages(stages):
         return
+    with compiling_alone(SHARED_KERNELS):  # another run may compile the same, and then has
+        cold = cold_stages(stages)
+        if cold:
+            compile_in_processes(cold)
+
+
+def compile_in_processes(cold: tuple[str, ...]) -> None:
+    """Compile what some stages need in as many processes as there are cores, and show how far."""
     processes = len(os.sched_getaffinity(0))
-    with suppress(BrokenPipeError):  # whoever reads the output may have enough of it
-        sys.stdout.write(
-            f"Compiling kernels in {processes} processes (once per machine and version of the "
-            "code) ...\n"
-        )
-        sys.stdout.flush()
+    write(
+        f"Compiling kernels in {processes} processes (once per machine and version of the code) "
+        "...\n"
+    )
+    if line := fallback_line(SHARED_KERNELS):
+        write(f"{line}\n")
+    packages = list(kernel_packages(BY_NAME[name] for name in cold))
     context = multiprocessing.get_context("spawn")  # Polars' threads do not survive a fork
     with ProcessPoolExecutor(processes, mp_context=context, initializer=start_worker) as pool:
         try:
@@ -53,12 +76,33 @@ def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
                 counted = pool.submit(count_warm_ups, cold)
             num_calls = counted.result()
             with interrupts_held():
-                calls = pool.map(partial(run_warm_up, cold), range(num_calls))
-            list(calls)
+                calls = [pool.submit(run_warm_up, cold, number) for number in range(num_calls)]
+            show_progress(calls, packages)
         except BaseException:  # a signal: a call may take 10 s more
             for child in multiprocessing.active_children():
                 child.kill()
             raise
+
+
+def show_progress(calls: Sequence[Future[None]], packages: Sequence[str]) -> None:
+    """Wait for calls; say on a terminal how many of the kernels are compiled by then."""
+    most = sum(num_kernels(package) for package in packages)
+    left: set[Future[None]] = set(calls)
+    while left:
+        done, left = wait(left, REFRESH_SECONDS, FIRST_EXCEPTION)
+        for call in done:
+            call.result()
+        compiled = sum(num_compiled(package) for package in packages)
+        if sys.stdout.isatty():
+            write(f"\r{compiled} of at most {most} kernels ")
+    write(f"{chr(13) * sys.stdout.isatty()}{compiled} kernels are compiled.\n")
+
+
+def write(text: str) -> None:
+    """Write to the terminal; whoever reads the output may have enough of it."""
+    with suppress(BrokenPipeError):
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 @contextmanager
@@ -104,7 +148,7 @@ def is_cold(package: str) -> bool:
     level = logger.level
     be_quiet()
     try:
-        return bool(import_module(package).IS_COLD)
+        return not num_compiled(package)
     finally:
         logger.setLevel(level)
 
@@ -143,8 +187,17 @@ def warm_ups(stages: tuple[str, ...]) -> list[Callable[[], object]]:
     corpus = load_corpus()
     wanted = [stage for stage in reversed(STAGES) if stage.name in stages]
     calls = [call for stage in wanted if stage.warm_up for call in stage.warm_up(corpus)]
-    names = chain.from_iterable(kernel_modules(package) for package in kernel_packages(wanted))
+    is_all = len(wanted) == len(STAGES)  # as the tests need
+    names = called_modules(wanted, None if is_all else corpus.settings)
     return [*calls, *(partial(import_module, name) for name in names)]
+
+
+def called_modules(stages: Iterable[Stage[Any, Any]], settings: Settings | None) -> Iterator[str]:
+    """Yield the modules of kernels that some stages call under settings, all without settings."""
+    for name in chain.from_iterable(map(kernel_modules, kernel_packages(stages))):
+        is_called = CALLED_IF.get(name)
+        if settings is None or is_called is None or is_called(settings):
+            yield name
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import Any
 
 from assets.stages import BY_NAME
-from pipeline_defs.compile_kernels import kernel_packages
+from pipeline_defs.compile_kernels import called_modules, kernel_packages
+from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.warm_server import STAGES_VARIABLE
-from resources.kernel_cache import kernel_modules
 from resources.made_once import make_tables
 from resources.stage import Stage
 
@@ -46,9 +46,9 @@ def prepare() -> None:
 
 def load_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
     """Load what is compiled of stages' kernels as they are imported, and make their tables."""
+    for module in called_modules(stages, load_corpus().settings):
+        import_module(module)
     for package in kernel_packages(stages):
-        for module in kernel_modules(package):
-            import_module(module)
         make_tables(package.removesuffix(".kernels"))
 
 

@@ -1,4 +1,4 @@
-"""Keep compiled kernels on disk, in a folder of their stage.
+"""Keep compiled kernels on disk, in a folder per package of kernels and version of its code.
 
 numba loads a compiled kernel from disk if the kernel's own file is unchanged: a change in another
 file, of a function or constant that the kernel inlines, would go unnoticed. Here the folder's name
@@ -8,20 +8,23 @@ kernels may call across files. Values from anywhere else must come as arguments.
 
 A package may have folders of kernels, one level deep.
 
-The folder is in NUMBA_CACHE_DIR if that is set, else in `__pycache__` of the package or, where that
-is read-only, in the user's cache folder. In `__pycache__` the last three versions are kept; a
-process that still runs an older one compiles again and continues.
+The folders are in NUMBA_CACHE_DIR if that is set, else in the user's cache, which all checkouts and
+installations share: $XDG_CACHE_HOME/tokenmill/kernels, or ~/.cache/tokenmill/kernels. Where that is
+read-only, they are in `__pycache__` of the package. The versions of a package that were used last
+are kept; a process that still runs an older one compiles again and continues.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
 import os
 import pkgutil
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -31,34 +34,34 @@ import numba
 
 from resources.store.disk import add_files
 
-KEPT_VERSIONS = 3
+KEPT_VERSIONS = 8  # of a package; 5 MB each
 NUMBA_LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,ZipCacheLocator"
 
 _folders: dict[Path, Path] = {}  # package of kernels -> the folder of its compiled kernels
 
 
-def keep_compiled(init_file: str, *, uses: Iterable[str] = ()) -> bool:
-    """Keep the compiled kernels of the package of `init_file`; return whether there are none yet.
+def keep_compiled(init_file: str, *, uses: Iterable[str] = ()) -> None:
+    """Keep the compiled kernels of the package of `init_file`.
 
     Call it in the package's `__init__`. `uses` names the `__init__` files of packages whose
     functions these kernels inline. Raises OSError if no folder can be written to.
     """
     package = Path(init_file).parent
     digest = digest_of([package, *(Path(file).parent for file in uses)])
-    folder = first_writable([place / f"numba-{digest}" for place in cache_places(package)])
-    is_cold = not any(folder.iterdir())
-    if is_cold:
+    name = f"{package.parent.name}-{digest}"
+    folder = first_writable([place / name for place in cache_places(package)])
+    if not any(folder.iterdir()):
         logging.getLogger("tokenmill").warning(
             "Compiling the kernels of %s (once per machine and version of the code) ...",
             package.parent.name,
         )
-    remove_old_versions(package / "__pycache__", current=folder)
+    os.utime(folder)  # it is in use: older ones are removed first
+    remove_old_versions(folder)
     _folders[package] = folder
     ours = f"{__name__}.{StageLocator.__name__}"
     locators = numba.config.CACHE_LOCATOR_CLASSES or NUMBA_LOCATORS
     if ours not in locators:
         numba.config.CACHE_LOCATOR_CLASSES = f"{ours},{locators}"
-    return is_cold
 
 
 class StageLocator:
@@ -104,7 +107,7 @@ def digest_of(folders: Iterable[Path]) -> str:
 
     Also of folders in them, but not in those: compiled kernels are many files.
     """
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(numba.__version__.encode())
     for folder in folders:
         add_files(digest, folder, chain(folder.glob("*.py"), folder.glob("*/*.py")))
     return digest.hexdigest()[:16]
@@ -113,8 +116,46 @@ def digest_of(folders: Iterable[Path]) -> str:
 def cache_places(package: Path) -> list[Path]:
     """Return the folders in which compiled kernels may be kept, the preferred one first."""
     chosen = numba.config.CACHE_DIR
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "numba"
-    return [*([Path(chosen)] if chosen else []), package / "__pycache__", user]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    user = [cache / "tokenmill/kernels"] if cache.is_absolute() else []  # no home: it stays "~"
+    return [*([Path(chosen)] if chosen else []), *user, package / "__pycache__"]
+
+
+def folder_of(package: str) -> Path:
+    """Return the folder of the compiled kernels of a package."""
+    return _folders[Path(str(import_module(package).__file__)).parent]
+
+
+def fallback_line(package: str) -> str | None:
+    """Say where compiled kernels are kept, if it is not where they should be."""
+    folder = folder_of(package)
+    preferred = cache_places(Path(str(import_module(package).__file__)).parent)[0]
+    if folder.parent == preferred:
+        return None
+    return (
+        f"Compiled kernels are kept in {folder.parent}, since {preferred} cannot be written to: "
+        "set NUMBA_CACHE_DIR to a folder that can."
+    )
+
+
+@contextmanager
+def compiling_alone(package: str) -> Iterator[None]:
+    """Wait until no other process compiles kernels that are kept where those of a package are."""
+    with open(folder_of(package).parent / "compiling.lock", "a") as lock:
+        with suppress(OSError):  # a file system without locks: both compile
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def num_compiled(package: str) -> int:
+    """Return the number of kernels of a package that are compiled by now."""
+    return sum(1 for _ in folder_of(package).glob("*.nbi"))
+
+
+def num_kernels(package: str) -> int:
+    """Return the number of kernels that a package defines."""
+    folder = Path(str(import_module(package).__file__)).parent
+    return sum(path.read_text("utf-8").count("\n@njit(") for path in folder.rglob("*.py"))
 
 
 def first_writable(folders: Iterable[Path]) -> Path:
@@ -130,12 +171,13 @@ def first_writable(folders: Iterable[Path]) -> Path:
     raise OSError(f"No folder to keep compiled kernels in: tried {tried}. Set NUMBA_CACHE_DIR.")
 
 
-def remove_old_versions(in_tree: Path, *, current: Path) -> None:
-    """Remove folders of other versions, except the latest ones.
+def remove_old_versions(current: Path) -> None:
+    """Remove folders of other versions of a package, except those that were used last.
 
     Several processes may do so at once: numba takes a file that is gone for one never written.
     """
-    others = [path for path in in_tree.glob("numba-*") if path != current]
+    prefix = current.name.rpartition("-")[0]
+    others = [path for path in current.parent.glob(f"{prefix}-*") if path != current]
     others.sort(key=changed_at, reverse=True)
     for path in others[KEPT_VERSIONS - 1 :]:
         shutil.rmtree(path, ignore_errors=True)

@@ -131,10 +131,6 @@ assert files.read(f"raw/web/{note.name}") == b"Bees fly."
 
 
 REJECT_CAPITALS = """
-import shutil
-from pathlib import Path
-for cache in Path(ROOT, "assets").glob("**/kernels/__pycache__"):  # or they are compiled again
-    shutil.copytree(cache, cache.relative_to(ROOT))
 import polars as pl
 from assets.filtered.filter_documents import filter_documents
 from resources.settings.filtering.filters import FilterConfig

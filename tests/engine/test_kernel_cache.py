@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,17 @@ from kernels.callee import add
 add(1)
 twice = njit(lambda number: 2 * add(number))
 print(twice(1), sum(add.stats.cache_hits.values()))
+"""
+
+SAY = """
+from resources.kernel_cache import fallback_line
+print(fallback_line("kernels"))
+"""
+ALONE = """
+import time
+from resources.kernel_cache import compiling_alone
+with compiling_alone("kernels"):
+    {then}
 """
 
 
@@ -90,7 +102,7 @@ def test_unchanged_kernels_are_not_compiled_again(tmp_path: Path) -> None:
     call(tmp_path)
 
     assert call(tmp_path) == [11, 1, 0]
-    assert not (tmp_path / "user").exists()  # all is in `__pycache__`
+    assert not (tmp_path / "kernels/__pycache__").exists()  # all is in the user's cache
 
 
 def test_kernels_from_disk_are_inlined_by_those_compiled_later(tmp_path: Path) -> None:
@@ -117,37 +129,55 @@ def test_processes_that_start_at_once_share_the_cache(tmp_path: Path) -> None:
     assert call(tmp_path) == [11, 1, 0]
 
 
-def test_the_users_own_cache_folder_is_used(tmp_path: Path) -> None:
-    write_kernels(tmp_path / "code", added=10)
-    call(tmp_path / "code", cache=tmp_path / "mine")
+def test_checkouts_of_the_same_code_share_the_cache(tmp_path: Path) -> None:
+    for checkout in ("one/code", "two/code"):
+        write_kernels(tmp_path / checkout, added=10)
+    calls = [call(tmp_path / name / "code", cache=tmp_path / "mine") for name in ("one", "two")]
 
-    assert [path.name[:6] for path in (tmp_path / "mine").iterdir()] == ["numba-"]
-    assert not (tmp_path / "code/kernels/__pycache__").exists()
-    assert call(tmp_path / "code", cache=tmp_path / "mine") == [11, 1, 0]
+    assert calls == [[11, 0, 1], [11, 1, 0]]
+    assert [path.name[:5] for path in (tmp_path / "mine").iterdir()] == ["code-"]
 
 
 @pytest.mark.parametrize("cache", [None, "file/below"])
 def test_a_folder_that_cannot_be_made_is_passed_over(tmp_path: Path, cache: str | None) -> None:
     write_kernels(tmp_path, added=10)
     (tmp_path / "file").touch()
-    (tmp_path / "kernels/__pycache__").touch()  # a file: no folder can be made in it
+    (tmp_path / "user").touch()  # a file: no folder can be made in it
     own = tmp_path / cache if cache else None
 
     assert [call(tmp_path, own), call(tmp_path, own)] == [[11, 0, 1], [11, 1, 0]]
-    assert len(list((tmp_path / "user/numba").glob("numba-*"))) == 1
+    assert len(list((tmp_path / "kernels/__pycache__").glob(f"{tmp_path.name}-*"))) == 1
+    line, _ = start(tmp_path, SAY, own).communicate()
+    preferred = own or tmp_path / "user/tokenmill/kernels"
+    assert f"kernels/__pycache__, since {preferred} cannot be written to: set NUMBA" in line
 
 
-def test_only_the_latest_versions_are_kept(tmp_path: Path) -> None:
+def test_only_the_versions_that_were_used_last_are_kept(tmp_path: Path) -> None:
     write_kernels(tmp_path, added=10)
-    for age in range(6):
-        old = tmp_path / f"kernels/__pycache__/numba-{age}"
-        old.mkdir(parents=True)
-        os.utime(old, (1e9 - age, 1e9 - age))
+    cache = tmp_path / "user/tokenmill/kernels"
+    for age in range(10):
+        for old in (cache / f"{tmp_path.name}-{age}", cache / f"other-{age}"):
+            old.mkdir(parents=True)
+            os.utime(old, (1e9 - age, 1e9 - age))
 
     assert call(tmp_path) == [11, 0, 1]
 
-    names = {path.name for path in (tmp_path / "kernels/__pycache__").glob("numba-?")}
-    assert names == {"numba-0", "numba-1"}
+    names = {path.name for path in cache.glob(f"{tmp_path.name}-?")}
+    assert names == {f"{tmp_path.name}-{age}" for age in range(7)}
+    assert len(list(cache.glob("other-*"))) == 10
+
+
+def test_who_compiles_waits_for_the_one_before(tmp_path: Path) -> None:
+    write_kernels(tmp_path, added=10)
+    first = start(tmp_path, ALONE.format(then="print(1, flush=True); time.sleep(0.5)"))
+    assert first.stdout and first.stdout.read(1) == "1"
+
+    begun = time.monotonic()
+    output, _ = start(tmp_path, ALONE.format(then="print(2)")).communicate()
+    first.communicate()
+
+    assert output == "2\n"
+    assert first.returncode == 0 and time.monotonic() - begun >= 0.5
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -169,10 +199,10 @@ def test_an_edit_compiles_its_own_stage_only(tmp_path: Path) -> None:
         (tmp_path / stage / "kernels").rename(tmp_path / stage / f"kernels_{stage}")
 
     def folders(stage: str) -> set[str]:
-        package = tmp_path / stage / f"kernels_{stage}"
         code = f"import kernels_{stage}"
         start(tmp_path / stage, code=code).communicate()
-        return {path.name for path in (package / "__pycache__").glob("numba-*")}
+        cache = tmp_path / stage / "user/tokenmill/kernels"
+        return {path.name for path in cache.glob(f"{stage}-*")}
 
     before = {stage: folders(stage) for stage in ("one", "two")}
     (tmp_path / "one/kernels_one/callee.py").write_text(CALLEE.format(added=20))

@@ -1,7 +1,8 @@
 """The calls that stages make before the first part load the kernels that the parts need."""
 
-from functools import partial
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -17,6 +18,7 @@ from assets.mixed.asset import STAGE as MIXED
 from assets.stages import STAGES
 from assets.tokenized.tokenizer_asset import STAGE as TOKENIZER
 from pipeline_defs import compile_kernels
+from resources.kernel_cache import num_compiled, num_kernels
 from resources.settings.dedup import DedupConfig
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.pipeline import SettingsError
@@ -73,15 +75,44 @@ def test_stages_without_kernels_compile_none(
     assert capsys.readouterr().out == ""
 
 
-def test_what_is_compiled_when_it_is_imported_is_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("settings", "called"),
+    [
+        ({}, set()),
+        ({"dedup": {"lines": {}}}, {"line_units"}),
+        ({"dedup": {"substrings": {}}}, {"word_runs"}),
+        ({"dedup": {"clusters": "components"}}, {"component_survivors"}),
+        ({"classifier": {"good": ["prose"], "bad": ["notes"]}}, {"word_features"}),
+    ],
+)
+def test_modules_that_the_settings_do_not_call_are_not_compiled(
+    tmp_path: Path, settings: dict[str, Any], called: set[str]
+) -> None:
+    corpus = open_corpus(write_corpus(tmp_path, **settings))
+
+    names = set(compile_kernels.called_modules(STAGES, corpus.settings))
+
+    assert "assets.tokenized.kernels.marked_lists" in names
+    assert called == {name.rpartition(".")[2] for name in names & {*compile_kernels.CALLED_IF}}
+    every = set(compile_kernels.called_modules(STAGES, None))
+    assert every >= names | {*compile_kernels.CALLED_IF}
+
+
+def test_the_progress_ends_with_the_number_of_kernels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    package = "assets.tokenized.kernels"
+    done: Future[None] = Future()
+    done.set_result(None)
 
-    calls = compile_kernels.warm_ups((TOKENIZER.name,))
+    compile_kernels.show_progress([done], [package])
 
-    imported = {call.args[0] for call in calls if isinstance(call, partial)}
-    assert "assets.tokenized.kernels.marked_lists" in imported
+    compiled, most = num_compiled(package), num_kernels(package)
+    line = f"\r{compiled} of at most {most} kernels \r{compiled} kernels are compiled.\n"
+    assert capsys.readouterr().out == line
+    assert 0 < most < 10
 
 
 def test_kernels_of_stages_without_calls_of_their_own_are_compiled_too(

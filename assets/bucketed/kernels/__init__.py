@@ -2,4 +2,4 @@
 
 from resources.kernel_cache import keep_compiled
 
-IS_COLD = keep_compiled(__file__)
+keep_compiled(__file__)

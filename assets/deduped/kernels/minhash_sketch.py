@@ -2,7 +2,7 @@
 
 Purpose: hash every shingle and fold it into the minima of a signature, without the interpreter
 lock.
-Trade-off: numba compiles the kernels once per machine and keeps them in `__pycache__`.
+Trade-off: numba compiles the kernels once per machine and keeps them in the user's cache.
 Trap: numba silently widens `uint32 * uint32` to 64 bits, so every step of 32-bit arithmetic goes
 through `uint32(...)`.
 """

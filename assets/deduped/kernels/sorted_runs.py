@@ -29,8 +29,9 @@ def _sort_bucket(keys: Words, row_ids: Words, start: int, stop: int) -> None:
     """Sort keys[start:stop] and their row ids in place, stable for equal keys."""
     if stop - start > _LONG_BUCKET:
         order = np.argsort(keys[start:stop], kind="mergesort")
-        keys[start:stop] = keys[start:stop][order]
-        row_ids[start:stop] = row_ids[start:stop][order]
+        unsorted_keys, unsorted_ids = keys[start:stop].copy(), row_ids[start:stop].copy()
+        for i in range(len(order)):  # not as slices: see `compiling`
+            keys[start + i], row_ids[start + i] = unsorted_keys[order[i]], unsorted_ids[order[i]]
         return
     for i in range(start + 1, stop):
         key, row_id, at = keys[i], row_ids[i], i

@@ -97,7 +97,7 @@ def _add_window(
         windows[before, 2] = right
         return
     count = last[-1]
-    windows[count] = key, left, right
+    windows[count, 0], windows[count, 1], windows[count, 2] = key, left, right
     last[scan], last[-1] = count, count + 1
 
 
@@ -218,6 +218,8 @@ def find_windows(data: Bytes, offsets: Integers, tables: ClueTables) -> Integers
                 share = (end - begin) / (first + BLOCK - begin)
                 size = min(max(1.25 * len(windows), 1.05 * share * last[-1]), 4 * len(windows))
                 grown = np.empty((int(size), 3), np.int64)
-                grown[: len(windows)] = windows
+                for row in range(last[-1]):  # not as slices: see `compiling`
+                    for column in range(3):
+                        grown[row, column] = windows[row, column]
                 windows = grown
     return windows[: last[-1]]

@@ -371,10 +371,12 @@ def sum_words(lookup: Lookup) -> tuple[NDArray[np.uint32], Integers, Floats]:
         size = stop - start + 2
         word, rows = np.zeros(size + 1, np.uint8), np.empty(3 * size + 1, np.int32)
         word[0], word[size - 1] = _OPEN, _CLOSE
-        word[1 : size - 1] = lookup.letters[start:stop]
+        for at in range(stop - start):  # not as slices: see `compiling`
+            word[at + 1] = lookup.letters[start + at]
         hashes[i] = _hash_word(word, size)
         count = _append_ngrams(word, size, lookup, rows, 0) if i != lookup.end else 0
         for row in rows[:count]:
-            sums[i] += lookup.rows[row]
+            for column in range(sums.shape[1]):
+                sums[i, column] += lookup.rows[row, column]
         sizes[i] += count
     return hashes, sizes, sums

@@ -3,4 +3,4 @@
 from assets.text import kernels as text_kernels
 from resources.kernel_cache import keep_compiled
 
-IS_COLD = keep_compiled(__file__, uses=[text_kernels.__file__])
+keep_compiled(__file__, uses=[text_kernels.__file__])
