@@ -6,8 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from corpus_loader import CorpusLoader, LoaderOptions
 from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
+
+HAS_GPU = torch.cuda.is_available()
 
 
 def parse(description: str | None, *, can_validate: bool = False) -> argparse.Namespace:
@@ -46,4 +50,4 @@ def open_split(
         options=LoaderOptions(with_documents=True),
         **which,
     )
-    return CorpusDataLoader(CorpusDataset(loader))
+    return CorpusDataLoader(CorpusDataset(loader), pin_memory=HAS_GPU)

@@ -11,7 +11,8 @@ import json
 
 import torch
 from accelerate import Accelerator
-from options import open_batches, parse
+from accelerate.utils import send_to_device
+from options import HAS_GPU, open_batches, parse
 from small_model import SmallModel, loss_of
 
 from corpus_loader.trainers.forms import next_token
@@ -20,7 +21,11 @@ from corpus_loader.trainers.forms import next_token
 def main() -> None:
     """Train a small model, with a checkpoint after every step."""
     options = parse(__doc__)
-    accelerator = Accelerator(cpu=True, gradient_accumulation_steps=options.accumulate)
+    accelerator = Accelerator(
+        cpu=not HAS_GPU,
+        mixed_precision="bf16" if HAS_GPU else "no",
+        gradient_accumulation_steps=options.accumulate,
+    )
     batches = open_batches(options, accelerator.process_index, accelerator.num_processes)
     model = SmallModel(batches.dataset.loader.mixture.vocab_size)
     model, optimizer = accelerator.prepare(model, torch.optim.AdamW(model.parameters(), lr=1e-3))
@@ -32,7 +37,9 @@ def main() -> None:
         batches.load_state_dict(saved["loader"])
     while steps < options.steps:
         for batch in batches:
-            inputs, labels = next_token(batch)
+            inputs, labels = next_token(
+                send_to_device(batch, accelerator.device, non_blocking=True)
+            )
             with accelerator.accumulate(model):
                 loss = loss_of(model(inputs["input"]), labels)
                 accelerator.backward(loss)

@@ -8,7 +8,7 @@ on the documents that are held out of training (`holdout`) is printed, in all an
 
 from __future__ import annotations
 
-from options import open_batches, open_validation, parse
+from options import HAS_GPU, open_batches, open_validation, parse
 from transformers import LlamaConfig, LlamaForCausalLM, TrainingArguments
 
 from corpus_loader.trainers.hugging_face_trainer import CorpusTrainer
@@ -26,7 +26,8 @@ def main() -> None:
         save_steps=1,
         eval_strategy="steps" if options.validate_every else "no",
         eval_steps=options.validate_every,
-        use_cpu=True,
+        use_cpu=not HAS_GPU,
+        bf16=HAS_GPU,
         report_to=[],
         disable_tqdm=True,
     )

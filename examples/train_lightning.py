@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
-from options import open_batches, parse
+from options import HAS_GPU, open_batches, parse
 from small_model import SmallModel, loss_of
 
 from corpus_loader.trainers.forms import next_token
@@ -45,7 +45,8 @@ def main() -> None:
         options.out, filename="step-{step}", every_n_train_steps=1, save_last=True
     )
     trainer = Trainer(
-        accelerator="cpu",
+        accelerator="gpu" if HAS_GPU else "cpu",
+        precision="bf16-mixed" if HAS_GPU else "32-true",
         devices=world_size,
         strategy="ddp" if world_size > 1 else "auto",
         max_steps=options.steps,

@@ -9,10 +9,11 @@ of their neighbour, as `rank_of(mesh)` says. Checkpoints are torch.distributed.c
 from __future__ import annotations
 
 import json
+import os
 
 import torch
 import torch.distributed as dist
-from options import open_batches, parse
+from options import HAS_GPU, open_batches, parse
 from small_model import SmallModel, loss_of
 from torch.distributed import checkpoint
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
@@ -23,16 +24,23 @@ from corpus_loader.trainers.forms import next_token
 from corpus_loader.trainers.mesh import rank_of
 
 
+def join() -> torch.device:
+    """Join the group of processes; return the device of this one."""
+    if HAS_GPU:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl" if HAS_GPU else "gloo")
+    return torch.device("cuda" if HAS_GPU else "cpu")
+
+
 def main() -> None:
     """Train a small model, with a checkpoint after every step."""
-    options = parse(__doc__)
-    dist.init_process_group("gloo")
+    options, device = parse(__doc__), join()
     tensor_parallel = 2 if dist.get_world_size() % 4 == 0 else 1
     shape = (dist.get_world_size() // tensor_parallel, tensor_parallel)
-    mesh = init_device_mesh("cpu", shape, mesh_dim_names=("dp", "tp"))
+    mesh = init_device_mesh(device.type, shape, mesh_dim_names=("dp", "tp"))
     data = rank_of(mesh)
     batches = open_batches(options, data.rank, data.world_size)
-    model = SmallModel(batches.dataset.loader.mixture.vocab_size)
+    model = SmallModel(batches.dataset.loader.mixture.vocab_size).to(device)
     parallel = DistributedDataParallel(model, process_group=mesh.get_group("dp"))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     place, steps = options.out / "corpus_loader.json", 0
@@ -47,16 +55,17 @@ def main() -> None:
     taken = 0
     while steps < options.steps:
         for batch in batches:
-            inputs, labels = next_token(batch)
-            (loss_of(parallel(inputs["input"]), labels) / options.accumulate).backward()
+            inputs, labels = next_token({name: each.to(device) for name, each in batch.items()})
+            with torch.autocast(device.type, torch.bfloat16, enabled=HAS_GPU):
+                loss = loss_of(parallel(inputs["input"]), labels) / options.accumulate
+            loss.backward()
             taken += 1
             if taken % options.accumulate:
                 continue
             optimizer.step()
             optimizer.zero_grad()
             steps += 1
-            weights, moments = get_state_dict(model, optimizer)
-            state = {"model": weights, "optimizer": moments}
+            state = dict(zip(("model", "optimizer"), get_state_dict(model, optimizer), strict=True))
             checkpoint.save(state, checkpoint_id=options.out / f"step-{steps}")
             if dist.get_rank() == 0:
                 written = place.with_suffix(".new")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -109,6 +110,24 @@ def test_a_document_in_a_packed_sequence_is_seen_as_if_it_stood_alone(
     assert (packed - alone).abs().max() < 1e-12
 
 
+def test_the_masks_of_a_cpu_and_of_a_gpu_are_the_same(
+    example: ModuleType, store: Path, torch: Any, monkeypatch: Any
+) -> None:
+    training = example.start(loader(store))
+    tokens, positions, _ = example.tensors(next(iter(training.loader)))
+    monkeypatch.setattr(example, "compiled", lambda function: function)
+
+    with (
+        torch.no_grad(),
+        warnings.catch_warnings(action="ignore"),
+    ):  # not compiled: slow, as it says
+        dense = training.model(tokens, positions)
+        monkeypatch.setattr(example, "document_mask", example.document_blocks)
+        in_blocks = training.model(tokens, positions)
+
+    assert (in_blocks - dense).abs().max() < 1e-4
+
+
 def test_the_loss_on_held_out_documents_falls_in_every_source(
     example: ModuleType, store: Path, torch: Any, monkeypatch: Any, capsys: Any
 ) -> None:
@@ -132,7 +151,7 @@ def test_the_loss_on_held_out_documents_falls_in_every_source(
     command = [str(store), "--phase", "main", "--steps", "4", "--validate-every", "2"]
     monkeypatch.setattr(sys, "argv", ["train_gpt.py", *command])
     example.main()
-    lines = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()[1:]
     assert [line.split(": loss")[0] for line in lines[:3]] == [
         "step 2", "  held out of prose", "  held out of notes",
     ]  # fmt: skip
