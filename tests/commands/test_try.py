@@ -101,6 +101,14 @@ def test_a_sample_is_counted_and_excerpts_are_marked(place: Path, cli: Cli) -> N
     assert not (place / "my_corpus").exists() and [*place.iterdir()] == []
 
 
+def test_small_files_are_read_whole(place: Path, cli: Cli) -> None:
+    text = next((SAMPLE / "books").glob("*.txt")).read_text()
+    write_jsonl(place / "own/a.jsonl", [{"text": f"{n} {text[:300]}", "n": n} for n in range(120)])
+    write_jsonl(place / "own/b.jsonl", [{"text": f"{n} {text[300:600]}", "n": n} for n in range(9)])
+    row = next(line.split() for line in cli.out("try", "own").splitlines() if " 129 " in line)
+    assert row[:4] == ["own", "en", "129", "129"]
+
+
 def test_a_large_file_is_read_in_part(place: Path, cli: Cli) -> None:
     cli.out("try", str(SAMPLE / "books"))  # all code and data of the stages
     text = next((SAMPLE / "books").glob("*.txt")).read_text()

@@ -21,7 +21,9 @@ from cyclopts import Parameter
 
 from assets.raw.places.local_files import MAGIC
 from assets.raw.places.sampling.sample_source import sample_source
+from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import read_chunks, whole
+from corpus_loader.places.url_secrets import shown
 from pipeline_defs.commands.build.init import (
     CONFIG_NAME,
     Proposal,
@@ -52,8 +54,10 @@ from resources.store.store import Store
 MOST_PLACES = 10
 MOST_ENTRIES = 2000  # of the folders of a place: a folder may have a million
 NUM_DOCUMENTS = 200
+SMALL_BYTES = 2 << 20  # of a place that is read whole
+MOST_DOCUMENTS = 2000  # of a file of these, which may be compressed
 LEAST_SHARE = 1e-9  # of a source's bytes: `sample_source` then reads some 2 MB of it
-PART_BYTES = 4 << 20  # read at once of a file that is too large to be read whole
+PART_BYTES = 4 << 20
 WIDTH = 500  # characters of an excerpt
 MOST_REASONS = 3  # with an excerpt
 COUNTED = 20_000  # characters of a text whose tokens are counted
@@ -122,29 +126,30 @@ def proposed_corpus(proposals: Sequence[Proposal], folder: Path) -> Corpus:
 
 
 def documents_of(place: Place, sampled: Corpus) -> pl.DataFrame:
-    """Return some NUM_DOCUMENTS documents of a place, drawn at random from a few megabytes."""
+    """Return NUM_DOCUMENTS documents of a place at random, drawn from all or a few megabytes."""
     source = sampled.settings.source(place.name)
     number = sampled.settings.source_names().index(place.name)
     rng = np.random.default_rng(number)
-    drawn = sample_source(place.files, source, LEAST_SHARE, rng)
-    documents = drawn.table().drop("block")
+    files = [*place.files]
+    documents = pl.DataFrame()
+    if sum(file.bytes for file in files) > SMALL_BYTES:
+        drawn = sample_source(files, source, LEAST_SHARE, rng)
+        documents = drawn.table().drop("block")
+        files = [*(file for file in files if file.name in drawn.unread), *files][:1]
     if documents.is_empty():
-        documents = pl.concat(first_documents(place, source, {*drawn.unread}))
+        documents = pl.concat(first_documents(files, source))
     if documents.is_empty():
-        raise UsageError(f"{place.where[0]}: no document in what was read of its files.")
-    chosen = np.sort(rng.permutation(documents.height)[:NUM_DOCUMENTS])
-    documents = documents[chosen]
+        raise UsageError(f"{shown(place.where[0])}: no document in what was read of its files.")
+    documents = documents[np.sort(rng.permutation(documents.height)[:NUM_DOCUMENTS])]
     ids = [f"{number:08x}{row:024x}" for row in range(documents.height)]
     return documents.with_columns(doc_id=pl.Series(ids, dtype=pl.String))
 
 
-def first_documents(place: Place, source: SourceConfig, unread: set[str]) -> Iterator[pl.DataFrame]:
-    """Yield the first documents of a file that is too large to be read whole, as archives are."""
-    file = next((file for file in place.files if file.name in unread), place.files[0])
-    for chunk in read_chunks(file, whole(file), source, PART_BYTES, NUM_DOCUMENTS):
-        yield chunk.documents
-        if chunk.documents.height:
-            return
+def first_documents(files: Sequence[InputFile], source: SourceConfig) -> Iterator[pl.DataFrame]:
+    """Yield the documents of files, of each the first MOST_DOCUMENTS."""
+    for file in files:
+        for chunk in read_chunks(file, whole(file), source, PART_BYTES, MOST_DOCUMENTS):
+            yield chunk.documents
 
 
 def tried(sampled: Corpus, proposals: Sequence[Proposal]) -> Iterator[Tried]:
