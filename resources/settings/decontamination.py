@@ -64,7 +64,7 @@ class DecontaminationConfig(FrozenModel):
     """Evaluation sets that the corpus must not contain, and the treatment of documents that do."""
 
     sets: tuple[EvaluationSet, ...] = Field(min_length=1, description="the evaluation sets")
-    ngram: Annotated[Ngram, BeforeValidator(_as_ngram)] = Field(
+    ngram: Annotated[Ngram, BeforeValidator(_as_ngram, json_schema_input_type=Ngram | str)] = Field(
         default=Ngram(),
         description="n-gram: 13-words, 8-words, 50-characters, ..., or {unit, size}",
     )

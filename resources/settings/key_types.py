@@ -40,7 +40,7 @@ def power_of_two(number: int) -> int:
     return number
 
 
-ONE_OR_MORE = BeforeValidator(as_tuple)
+ONE_OR_MORE = BeforeValidator(as_tuple, json_schema_input_type=NonEmpty | tuple[NonEmpty, ...])
 EACH_ONCE = AfterValidator(each_once)
 ASCENDING = AfterValidator(ascending)
 POWER_OF_TWO = AfterValidator(power_of_two)

@@ -58,7 +58,7 @@ def check_knots(knots: Iterable[float]) -> None:
         )
 
 
-Continues = Annotated[Continued, BeforeValidator(_named)]
+Continues = Annotated[Continued, BeforeValidator(_named, json_schema_input_type=Continued | str)]
 
 
 class PhaseConfig(FrozenModel):
@@ -164,8 +164,7 @@ class PhaseConfig(FrozenModel):
         default=None,
         exclude_if=lambda continued: continued is None,  # phases without it keep fingerprints
         description="earlier phase whose order this one goes on with, so that nothing that was "
-        "seen is drawn again before its source is used up: its name, or {phase: NAME, at: SAMPLES, "
-        "data: TAG}",
+        "seen is drawn again before its source is used up: its name, or {phase: NAME, at: SAMPLES}",
     )
 
     @field_validator("upsample")

@@ -20,6 +20,7 @@ from pydantic import (
 
 from corpus_loader.places.url_secrets import identity, key_of, query_keys, shown, split_url
 from resources.settings.faults import KeyPath, dotted
+from resources.settings.filtering.filters import FilterConfig
 from resources.settings.frozen_model import FrozenModel
 from resources.settings.holdout import HoldoutConfig
 from resources.settings.key_types import NAME, ONE_OR_MORE, NonEmpty, as_tuple
@@ -74,6 +75,14 @@ def _parse_filter(value: object) -> object:
         path, allowed = _condition(text)
         wanted[path] = (*wanted.get(path, ()), allowed)
     return wanted
+
+
+# In the JSON schema: the forms that a key of pipeline.yaml may have.
+FILTER = BeforeValidator(
+    _parse_filter, json_schema_input_type=dict[str, Scalar | Allowed] | str | tuple[str, ...]
+)
+LANGUAGES = BeforeValidator(_joined, json_schema_input_type=str | tuple[str, ...] | None)
+LIKE_FILTERS = BeforeValidator(lambda layer: layer, json_schema_input_type=FilterConfig)
 
 
 def is_listed_url(place: str) -> bool:
@@ -299,7 +308,7 @@ class SourceConfig(InputPlaces):
     )
     lang_field: str = Field("lang", min_length=1, description="field of the language")
     license_field: str = Field("license", min_length=1, description="field of the licence")
-    columns: Annotated[tuple[NonEmpty, ...] | None, ONE_OR_MORE] = Field(
+    columns: Annotated[tuple[NonEmpty, ...], ONE_OR_MORE] | None = Field(
         None,
         min_length=1,
         description="fields of a record that are read, the others are left out; of Parquet only "
@@ -333,11 +342,11 @@ class SourceConfig(InputPlaces):
         description="field of the entries of a Redis stream that holds the record as JSON. Without "
         "it, that is a single field `json` or `data`; else an entry's fields are the record",
     )
-    field_filter: Annotated[dict[str, Allowed], BeforeValidator(_parse_filter)] = Field(
+    field_filter: Annotated[dict[str, Allowed], FILTER] = Field(
         default_factory=dict,
         description="allowed values by dotted path; records with other values are left out",
     )
-    language: Annotated[str | None, BeforeValidator(_joined)] = Field(
+    language: Annotated[str | None, LANGUAGES] = Field(
         None,
         description="language of records that name none; or the languages of a mixed source, of "
         "which the detector finds each record's",
@@ -468,7 +477,7 @@ class SourceConfig(InputPlaces):
 class Source(SourceConfig):
     """A source of documents, with its overrides of the filters, and the form of its tokens."""
 
-    filters: dict[str, Any] = Field(
+    filters: Annotated[dict[str, Any], LIKE_FILTERS] = Field(
         default_factory=dict,
         description="overrides of `filters` for this source, merged key by key; null switches off",
     )

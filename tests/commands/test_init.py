@@ -11,6 +11,7 @@ import yaml
 from builders import Build, open_corpus, sentence, write_jsonl
 
 from assets.raw.places.find_inputs import find_inputs
+from pipeline_defs.commands.build.config import schema_text
 from pipeline_defs.commands.build.own_files import source_names
 from pipeline_defs.commands.main import main
 from pipeline_defs.load_corpus import load_corpus
@@ -103,10 +104,14 @@ def test_files_of_the_project_are_written_and_no_input_of_it(
 ) -> None:
     write_jsonl(tmp_path / "a.jsonl", [{"text": sentence(1)}])
     (tmp_path / "workspace.yaml").write_text("mine")
+    (tmp_path / ".pipeline.schema.json").write_text("of an earlier version")
 
     assert [source["where"] for source in init(tmp_path).values()] == ["*.*"]
     assert {".gitignore", ".dagster"} <= {path.name for path in tmp_path.iterdir()}
     assert (tmp_path / "workspace.yaml").read_text() == "mine"
+    first_line, _ = (tmp_path / "pipeline.yaml").read_text().split("\n", 1)
+    assert first_line == "# yaml-language-server: $schema=.pipeline.schema.json"
+    assert (tmp_path / ".pipeline.schema.json").read_text() == schema_text()
     [source] = open_corpus(tmp_path / "pipeline.yaml").settings.sources
     assert find_inputs(source, tmp_path, tmp_path / "corpus_store/_downloads").left_out == []
     assert main(["init", "a.jsonl", "--sample"]) == 2

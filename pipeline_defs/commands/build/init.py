@@ -32,6 +32,7 @@ from assets.raw.readers.input_record import InputRecord, checked_size, encode_er
 from assets.raw.readers.next_steps import next_step
 from assets.text.chat_messages import ChatError
 from corpus_loader.places.url_secrets import shown
+from pipeline_defs.commands.build.config import schema_text
 from pipeline_defs.commands.build.own_files import (
     STORE_NAME,
     Place,
@@ -47,6 +48,8 @@ from resources.settings.sources import SourceConfig
 from resources.settings.tokenizer import CHATML_TOKENS, END_OF_DOCUMENT
 
 CONFIG_NAME, WORKSPACE, SAMPLE = "pipeline.yaml", "workspace.yaml", "sample_data"
+SCHEMA = ".pipeline.schema.json"  # hidden: no input of the project, whatever `where` matches
+EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA}\n"
 NUM_FILES, NUM_RECORDS = 3, 200  # that a build can read: looked at, of each source
 MOST_FILES, MOST_RECORDS = 20, 2000  # tried for these
 MOST_SHOWN, MOST_FAULTS = 20, 3  # names of fields, files
@@ -164,8 +167,9 @@ def write_project(config: Path, content: str) -> None:
     (config.parent / FOLDER).mkdir(parents=True, exist_ok=True)
     shipped = {f"{FOLDER}/{INSTANCE_FILE}": SHIPPED, WORKSPACE: PROJECT / WORKSPACE}
     files = {name: path.read_text("utf-8") for name, path in shipped.items()}
-    for name, text in {**files, ".gitignore": GITIGNORE, config.name: content}.items():
-        if not (config.parent / name).exists():
+    files |= {".gitignore": GITIGNORE, SCHEMA: schema_text(), config.name: EDITOR_LINE + content}
+    for name, text in files.items():
+        if name == SCHEMA or not (config.parent / name).exists():
             (config.parent / name).write_text(text, encoding="utf-8")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, get_args
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 
 from resources.settings.frozen_model import FrozenModel
 
@@ -29,6 +29,9 @@ class WordsConfig(FrozenModel):
 class FasttextConfig(FrozenModel):
     """A user's own fastText classifier."""
 
+    # A source may override one key of two: in the JSON schema neither is required.
+    model_config = ConfigDict(json_schema_extra=lambda schema: schema.pop("required"))
+
     path: str = Field(description="model file (.bin or .ftz), relative to pipeline.yaml")
     label: str = Field(description="label whose probability is the score, such as __label__hq")
 
@@ -38,7 +41,11 @@ def _plain_code(name: object) -> object:
 
 
 # "en-US" and "EN" are en.
-LanguageCode = Annotated[str, Field(pattern="^[a-z]{2,3}$"), BeforeValidator(_plain_code)]
+LanguageCode = Annotated[
+    str,
+    Field(pattern="^[a-z]{2,3}$"),
+    BeforeValidator(_plain_code, json_schema_input_type=str),
+]
 
 
 class LanguageConfig(FrozenModel):

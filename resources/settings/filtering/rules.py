@@ -41,10 +41,9 @@ def _lower(names: object) -> object:
     return tuple(name.strip().lower() if isinstance(name, str) else name for name in names)
 
 
-LowerNames = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_lower)]
-UrlWords = Annotated[
-    tuple[Annotated[str, Field(pattern="^[a-z0-9]+$")], ...], BeforeValidator(_lower)
-]
+LOWER = BeforeValidator(_lower, json_schema_input_type=tuple[str, ...])
+LowerNames = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], LOWER]
+UrlWords = Annotated[tuple[Annotated[str, Field(pattern="^[a-z0-9]+$")], ...], LOWER]
 AgentName = Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9_-]+)$")]  # a product token, RFC 9309
 FieldPath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
 Word = Annotated[str, Field(pattern=r"^\S+$")]
