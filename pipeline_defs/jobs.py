@@ -21,7 +21,7 @@ from pipeline_defs.partitions import run_tags
 from resources.corpus import Corpus
 from resources.dagster_home import STORE_TAG
 from resources.settings.pipeline import SettingsError
-from resources.source_faults import has_failed_sources_only
+from resources.source_faults import CORPUS_REPORT, has_failed_sources_only
 
 BUILD, MIX = "build_corpus", "mix_corpus"
 NEWEST = 20  # runs to look at: the newest that ended need not be the newest that began
@@ -41,8 +41,8 @@ def automation(corpus: Corpus) -> dg.Definitions:
     )
     mix = dg.define_asset_job(
         MIX,
-        selection=dg.AssetSelection.assets(MIXED.name),
-        description="the mix of every phase",
+        selection=dg.AssetSelection.assets(MIXED.name, CORPUS_REPORT),
+        description="the mix of every phase, and the report",
         tags=run_tags(corpus, corpus.settings.phase_names()),
         executor_def=executor_for(corpus),
     )

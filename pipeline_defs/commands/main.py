@@ -73,6 +73,7 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
     },
     "look": {
         "summary": "Show what became of each source; with --stages, at every stage.",
+        "report": "Write the corpus as one page: what was removed and why, the mix, what changed.",
         "status": "Show running and last runs, and the state of every stage by source.",
         "trace": "Trace a training sample to its documents, and a document to its fate.",
         "find": "Find the documents, kept or removed, that contain a string.",

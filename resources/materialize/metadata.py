@@ -26,7 +26,7 @@ from resources.materialize.excerpts import DocumentText, as_excerpt
 from resources.run_reports import RunReport
 from resources.stage import MainTable, Metadata, MetadataValue, Stage, Table
 from resources.store.mapped_files import map_arrow
-from resources.store.preview_files import preview_path, write_preview
+from resources.store.preview_files import PAGE_ADDRESS, preview_path, write_preview
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, Stats, fingerprint_of, to_json
 from resources.store.scratch import place_of, scratch_of
@@ -120,6 +120,8 @@ def table_of(
     """Return columns and number of rows of the stage's main table, and where its preview is."""
     key = "row_count" if manifest.partition == GLOBAL else "partition_row_count"
     rows: dict[str, Any] = {f"dagster/{key}": manifest.stats.rows_kept}
+    if stage.name in EXCERPTED:
+        rows["removed_texts"] = dg.MetadataValue.url(f"{PAGE_ADDRESS}#{stage.name}")
     table = stage.main_table
     shown = shown_table(corpus, table, manifest, texts)
     if shown.preview:
@@ -149,6 +151,7 @@ def log_line(title: str, stats: Stats[Any], ran: RunReport) -> str:
 
 
 ROWS = 5
+EXCERPTED = ("raw", "filtered", "deduped")  # sections of the report
 CELL_CHARS = 80
 READ_CHARS = 10 * CELL_CHARS  # of a text: white space is folded before it is cut
 READ_ITEMS = 20  # of a list

@@ -2,6 +2,8 @@
 
     <store>/_previews/raw/web.md
 
+and the page of `corpus report`, <store>/_previews/report/all.html
+
 They hold text, so that they are in the store, where takedowns reach them, and not in Dagster's
 records, which link to them. They follow from the newest state, and are no part of any fingerprint.
 """
@@ -16,11 +18,19 @@ from resources.store.medium import medium_of
 
 PREVIEWS = "_previews"
 SUFFIX = ".md"
+REPORT = "report"
+PAGE = f"{REPORT}/all.html"
+PAGE_ADDRESS = "/corpus_report"  # in the web UI
 
 
 def preview_path(root: Path, stage: str, partition: str) -> Path:
     """Return the path of a partition's preview."""
     return root / PREVIEWS / stage / f"{partition}{SUFFIX}"
+
+
+def page_path(root: Path) -> Path:
+    """Return the path of the page of `corpus report`."""
+    return root / PREVIEWS / PAGE
 
 
 def write_preview(path: Path, content: str) -> None:
@@ -41,6 +51,8 @@ def preview_paths(root: Path) -> Iterator[tuple[str, str, Path]]:
             if name.endswith(SUFFIX) and not name.startswith("."):
                 partition = name.removesuffix(SUFFIX)
                 yield stage, partition, preview_path(root, stage, partition)
+            elif f"{stage}/{name}" == PAGE:
+                yield REPORT, "all", page_path(root)
 
 
 def remove_previews(root: Path, is_meant: Callable[[str, str], bool]) -> int:

@@ -24,6 +24,7 @@ GRAPH: dict[str, set[str]] = {  # of a config that leaves out what it can
     "bucketed": {"tokenized"},
     "sharded": {"bucketed"},
     "mixed": {"sharded"},
+    "corpus_report": {"mixed"},
 }
 
 
@@ -59,7 +60,7 @@ GROUPS = {
         *("repeated", "substrings", "deduped"),
     },
     "tokenize": {"tokenizer", "tokenized"},
-    "train": {"held_out", "leakage", "bucketed", "sharded", "mixed"},
+    "train": {"held_out", "leakage", "bucketed", "sharded", "mixed", "corpus_report"},
 }
 
 
@@ -86,7 +87,7 @@ def test_what_the_config_asks_for_is_in_the_graph_and_its_jobs(tmp_path: Path) -
     assert parents(whole) == WHOLE_GRAPH | OUTSIDE
     job = whole.resolve_job_def("build_corpus")
     selected = {key.to_user_string() for key in job.asset_layer.selected_asset_keys}
-    assert selected == set(WHOLE_GRAPH) - {"mixed"}
+    assert selected == set(WHOLE_GRAPH) - {"mixed", "corpus_report"}
 
 
 def test_assets_are_grouped_by_act(tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ def test_two_jobs_cover_everything_in_one_run_each() -> None:
     build, mix = defs.resolve_job_def("build_corpus"), defs.resolve_job_def("mix_corpus")
 
     selected = {key.to_user_string() for key in build.asset_layer.selected_asset_keys}
-    assert selected == set(GRAPH) - {"mixed"}
+    assert selected == set(GRAPH) - {"mixed", "corpus_report"}
     assert build.tags["dagster/asset_partition_range_start"] == "prose"
     assert build.tags["dagster/asset_partition_range_end"] == "notes"
     assert mix.tags["dagster/asset_partition_range_end"] == "late"
@@ -134,8 +135,9 @@ def test_every_stage_has_blocking_checks() -> None:
     checks = {(key.asset_key.to_user_string(), key.name) for key in graph.asset_check_keys}
 
     names = ("row_conservation", "manifest_integrity")
-    every = {(asset, check) for asset in GRAPH for check in names}
-    complete = {(asset, "sources_complete") for asset in GRAPH}
+    stages = set(GRAPH) - {"corpus_report"}
+    every = {(asset, check) for asset in stages for check in names}
+    complete = {(asset, "sources_complete") for asset in stages}
     own = {("raw", "inputs_read"), ("tokenized", "round_trip")}
     own |= {("tokenized", "served_by_tokenizer"), ("raw", "few_bad_records")}
     own |= {("tokenized", "rendered_by_template"), ("bucketed", "conversations_fit")}

@@ -25,6 +25,7 @@ from assets.stages import BY_NAME, ancestors, used_stages
 from assets.tokenized.tokenized_records import TOKENIZER
 from assets.tokenized.tokenizer_asset import kept_manifest
 from pipeline_defs.commands.look.summary import show, summarize
+from pipeline_defs.commands.terminal import say
 from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.warm_server import warm_server
@@ -110,6 +111,10 @@ def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]])
                 break
     if not (numbers := summarize(corpus)).is_empty:
         show(numbers)
+        if last == MIXED.name:
+            from pipeline_defs.commands.look.report import report_line
+
+            say(report_line(corpus, is_new=not codes[-1]))
     dagster.tell_faults(faults)
     return next((code for code in codes if code), 0)
 

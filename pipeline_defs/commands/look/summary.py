@@ -288,6 +288,13 @@ def reason_rows(numbers: Summary) -> Iterator[Row]:
 def print_mix(numbers: Summary) -> None:
     """Compare planned and realised tokens per source of each phase."""
     columns = ("weight", "planned tokens", "realised tokens", "realised share", "epochs")
+    rows = mix_rows(numbers)
+    more = ("from start to end",) if any(row and len(row) > 7 for row in rows) else ()
+    print_table("phases", ("phase", "source"), (*columns, *more), rows)
+
+
+def mix_rows(numbers: Summary) -> list[Row]:
+    """Return planned and realised tokens per source of each phase."""
     is_changing = any(share.weights_at for mix in numbers.phases.values() for share in mix.values())
     rows: list[Row] = []
     for phase, mix in numbers.phases.items():
@@ -298,5 +305,4 @@ def print_mix(numbers: Summary) -> None:
             weights = (percentages(each.weights_at),) if is_changing else ()
             rows.append((phase, source, f"{each.weight:.1%}", *tokens, *shares, *weights))
         rows.append(None)
-    more = ("from start to end",) if is_changing else ()
-    print_table("phases", ("phase", "source"), (*columns, *more), rows)
+    return rows

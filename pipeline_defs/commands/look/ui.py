@@ -25,6 +25,9 @@ from cyclopts import Parameter
 from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
 from pipeline_defs.commands.look.ui_guard import Guard, hosts_of
 from pipeline_defs.dagster_internals import (
@@ -36,6 +39,8 @@ from pipeline_defs.dagster_internals import (
 from pipeline_defs.load_corpus import load_corpus
 from resources.dagster_home import PROJECT, prepare_home
 from resources.errors import UsageError
+from resources.store.medium import medium_of
+from resources.store.preview_files import PAGE_ADDRESS, page_path
 from resources.store.scratch import place_of
 
 ADDRESS = "127.0.0.1"
@@ -75,7 +80,7 @@ def ui(
             daemon = stack.enter_context(running_daemon(workspace))
         target = WorkspaceFileTarget([str(workspace)])
         context = WorkspaceProcessContext(instance, target, version=__version__)
-        app = guarded_app(stack.enter_context(context), hosts)
+        app = guarded_app(stack.enter_context(context), hosts, store)
         serve(app, bound, daemon, f" of {place_of(store)}" if store else "")
         if daemon is not None:
             code = daemon.returncode
@@ -127,9 +132,23 @@ def running_daemon(workspace: Path) -> Iterator[subprocess.Popen[bytes]]:
             daemon.kill()
 
 
-def guarded_app(context: WorkspaceProcessContext, hosts: frozenset[str]) -> Starlette:
-    """Return Dagster's web application with the guard as its outermost layer."""
+def guarded_app(
+    context: WorkspaceProcessContext, hosts: frozenset[str], store: Path | None = None
+) -> Starlette:
+    """Return Dagster's web application with the guard as its outermost layer.
+
+    It has the page of `corpus report`, if the store is known.
+    """
     app = create_app_from_workspace_process_context(context, "", POLL_MILLISECONDS)
+    if store is not None:
+        page = page_path(store)
+
+        def report_page(_: Request) -> Response:
+            if medium_of(page.parent).bring(page):
+                return HTMLResponse(page.read_bytes())
+            return PlainTextResponse("No report yet: a build of all phases writes it.\n", 404)
+
+        app.router.routes.insert(0, Route(PAGE_ADDRESS, report_page))
     app.add_middleware(Guard, hosts=hosts)
     return app
 

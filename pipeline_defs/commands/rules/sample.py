@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -124,18 +124,36 @@ def read_samples(
     """Yield the documents of the chosen decisions, with the passages that break the rule."""
     if chosen.is_empty():
         return
-    normalize = NormalizeConfig.model_validate(manifest.config.get("normalize", {}))
-    lines = LinesConfig.model_validate(manifest.config.get("lines", {}))
     documents = read_documents(corpus, manifest, chosen)
-    data = filter_data(corpus, manifest)
+    marker = Marker(corpus, manifest)
     for decision in chosen.iter_rows(named=True):
         document = documents[decision["doc_id"]]
-        text = normalize_text(pl.Series([document["text"]], dtype=pl.String), normalize)[0]
-        if rule.group in AFTER_LINES:
-            text = edit_lines(pl.Series([text]), lines)[0][0]
-        spans = offending_spans(text, rule) or listed_words(text, rule, data)
-        marked = list(segments(text, spans, width))
+        marked = marker.mark(document["text"], rule, width)
         yield ShownDocument(decision["doc_id"], lines_of(decision, document, rule), marked)
+
+
+class Marker:
+    """Marks passages that break rules in texts as `filtered` saw them.
+
+    `prepare` changes the texts that are shown.
+    """
+
+    def __init__(
+        self, corpus: Corpus, manifest: Manifest, prepare: Callable[[str], str] = str
+    ) -> None:
+        self.normalize = NormalizeConfig.model_validate(manifest.config.get("normalize", {}))
+        self.lines = LinesConfig.model_validate(manifest.config.get("lines", {}))
+        self.data = filter_data(corpus, manifest)
+        self.prepare = prepare
+
+    def mark(self, text: str, rule: Rule, width: int) -> list[Segment]:
+        """Return the windows to show of a raw text, with the passages that break a rule."""
+        text = normalize_text(pl.Series([text], dtype=pl.String), self.normalize)[0]
+        if rule.group in AFTER_LINES:
+            text = edit_lines(pl.Series([text]), self.lines)[0][0]
+        text = self.prepare(text)
+        spans = offending_spans(text, rule) or listed_words(text, rule, self.data)
+        return list(segments(text, spans, width))
 
 
 def segments(text: str, spans: list[Span], width: int) -> Iterator[Segment]:

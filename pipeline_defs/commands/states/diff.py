@@ -6,6 +6,7 @@ are read, a part at a time; what is the same in both is dropped before the next 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
@@ -140,21 +141,24 @@ def difference(
     kept = KeptManifests(corpus.store, source)
     before, after = (state_of(kept, name, stage) for name in names)
     is_told = all(state.manifest("filtered") for state in (before, after))
-    stages = []
-    for name, then, now in in_both(before, after):
-        old, new = counts_of(then.stats), counts_of(now.stats)
-        pairs = {count: (old.get(count, 0), new.get(count, 0)) for count in (*old, *new)}
-        if differing := {count: pair for count, pair in pairs.items() if pair[0] != pair[1]}:
-            stages.append(StageDifference(name, differing))
     return Difference(
         source=source,
         before=before.name,
         after=after.name,
         documents=document_changes(corpus.store, before, after, samples) if is_told else None,
-        stages=stages,
+        stages=[*stage_differences(before, after)],
         config=config_changes(before, after),
         code=code_changes(before, after),
     )
+
+
+def stage_differences(before: SourceState, after: SourceState) -> Iterator[StageDifference]:
+    """Yield the numbers of each stage that differ between two states."""
+    for name, then, now in in_both(before, after):
+        old, new = counts_of(then.stats), counts_of(now.stats)
+        pairs = {count: (old.get(count, 0), new.get(count, 0)) for count in (*old, *new)}
+        if differing := {count: pair for count, pair in pairs.items() if pair[0] != pair[1]}:
+            yield StageDifference(name, differing)
 
 
 def counts_of(stats: Stats[Any]) -> dict[str, int]:

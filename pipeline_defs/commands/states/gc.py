@@ -36,7 +36,7 @@ from resources.store.disk import TEMPORARY_PREFIX
 from resources.store.medium import medium_of
 from resources.store.named_states import HOLDS, rollback_path
 from resources.store.named_states import delete as delete_hold
-from resources.store.preview_files import PREVIEWS, preview_paths
+from resources.store.preview_files import PREVIEWS, REPORT, preview_paths
 from resources.store.scratch import place_of
 from resources.store.store import MANIFESTS, Partition, Store
 
@@ -195,7 +195,7 @@ def beside_stages(store: Store, *, is_dry: bool) -> Iterator[Garbage]:
                 found.setdefault((folder.name, ""), {})[folder / name] = size
     there = {(each.stage, each.name) for each in store.partitions()}
     for stage, partition, path in preview_paths(store.root):
-        if (stage, partition) not in there:
+        if stage != REPORT and (stage, partition) not in there:
             size = medium_of(path.parent).size(path) or 0
             found.setdefault((PREVIEWS, partition), {})[path] = size
     for (stage, partition), sizes in found.items():
