@@ -18,9 +18,9 @@ from resources.settings.pipeline import (
 from resources.store.store import Store
 
 
-def load_corpus() -> Corpus:
-    """Load and check the corpus of the environment; SettingsError names every mistake."""
-    config = config_path()
+def load_corpus(config: Path | None = None) -> Corpus:
+    """Load and check a corpus, by default that of the environment; SettingsError names mistakes."""
+    config = config or config_path()
     settings = load_settings(config)
     path = settings.tokenizer.path
     if path is not None and not (config.parent / path).is_file():

@@ -216,6 +216,7 @@ def test_every_python_example_is_run_by_a_test() -> None:
         "dedup.md",
         "formats.md",  # tests/peers/test_docs.py
         "loader.md",
+        "notebook.md",  # tests/pipeline/test_notebook.py
         "quality.md",
     }
     for page, text in blocks("python"):
