@@ -11,9 +11,10 @@ import gc
 import logging
 import multiprocessing
 import os
+import re
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import cache, partial
@@ -28,12 +29,14 @@ from resources.engine.fork_server import end_with_parent
 from resources.kernel_cache import (
     compiling_alone,
     fallback_line,
+    folder_of,
     kernel_modules,
     num_compiled,
     num_kernels,
 )
 from resources.settings.pipeline import Settings
 from resources.stage import Stage
+from resources.store.records import fingerprint_of
 
 SHARED_KERNELS = "assets.text.kernels"
 # Garbage is collected after so many calls only. As often as Python would do it takes 8 % more CPU;
@@ -57,6 +60,8 @@ def compile_kernels(stages: Sequence[Stage[Any, Any]]) -> None:
         cold = cold_stages(stages)
         if cold:
             compile_in_processes(cold)
+        for package in kernel_packages(BY_NAME[name] for name in cold):
+            (folder_of(package) / mark_of(stages)).touch()
 
 
 def compile_in_processes(cold: tuple[str, ...]) -> None:
@@ -119,10 +124,23 @@ def interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def cold_stages(stages: Iterable[Stage[Any, Any]]) -> tuple[str, ...]:
+def cold_stages(stages: Collection[Stage[Any, Any]]) -> tuple[str, ...]:
     """Return the names of the stages whose kernels are still to be compiled on this machine."""
-    named = [(stage.name, kernels_of(stage)) for stage in stages]
-    return tuple(name for name, package in named if is_there(package) and is_cold(package))
+    named, mark = [(stage.name, kernels_of(stage)) for stage in stages], mark_of(stages)
+    return tuple(name for name, package in named if is_there(package) and is_cold(package, mark))
+
+
+def mark_of(stages: Collection[Stage[Any, Any]]) -> str:
+    """Name the file that says that all is compiled which some stages of the corpus call.
+
+    Numbers in the settings, as thresholds are, do not change what is called.
+    """
+    if len(stages) == len(STAGES):  # of the tests
+        return "all"
+    settings = load_corpus().settings
+    filters = {settings.filters_for(name).model_dump_json() for name in settings.source_names()}
+    called = [*sorted(filters), settings.dedup.model_dump_json(), settings.classifier is not None]
+    return fingerprint_of(re.sub(r"\d+", "0", str(called)))
 
 
 def kernels_of(stage: Stage[Any, Any]) -> str:
@@ -142,13 +160,13 @@ def kernel_packages(stages: Iterable[Stage[Any, Any]]) -> Iterator[str]:
             yield package
 
 
-def is_cold(package: str) -> bool:
-    """Return whether a package of kernels has no compiled ones on this machine."""
+def is_cold(package: str, mark: str) -> bool:
+    """Return whether kernels of a package are still to be compiled on this machine."""
     logger = logging.getLogger("tokenmill")
     level = logger.level
     be_quiet()
     try:
-        return not num_compiled(package)
+        return not (folder_of(package) / mark).exists()
     finally:
         logger.setLevel(level)
 

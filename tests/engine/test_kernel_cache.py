@@ -4,7 +4,6 @@ import ast
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -50,9 +49,20 @@ print(fallback_line("kernels"))
 """
 ALONE = """
 import time
+from pathlib import Path
 from resources.kernel_cache import compiling_alone
+import kernels
+here = Path({here!r})
+if {number} == 2:
+    (here / "ready").touch()
 with compiling_alone("kernels"):
-    {then}
+    if {number} == 1:
+        print(1, flush=True)
+        while not (here / "ready").exists():
+            time.sleep(0.01)
+        time.sleep(0.3)
+    with open(here / "order", "a") as order:
+        order.write("{number}")
 """
 
 
@@ -155,12 +165,16 @@ def test_a_folder_that_cannot_be_made_is_passed_over(tmp_path: Path, cache: str 
 def test_only_the_versions_that_were_used_last_are_kept(tmp_path: Path) -> None:
     write_kernels(tmp_path, added=10)
     cache = tmp_path / "user/tokenmill/kernels"
+    call(tmp_path)
+    [own] = cache.glob(f"{tmp_path.name}-*")
+    os.utime(own, (1e9 - 20, 1e9 - 20))
     for age in range(10):
         for old in (cache / f"{tmp_path.name}-{age}", cache / f"other-{age}"):
             old.mkdir(parents=True)
             os.utime(old, (1e9 - age, 1e9 - age))
 
-    assert call(tmp_path) == [11, 0, 1]
+    assert call(tmp_path) == [11, 1, 0]
+    assert own.stat().st_mtime > 1e9  # it has been used now
 
     names = {path.name for path in cache.glob(f"{tmp_path.name}-?")}
     assert names == {f"{tmp_path.name}-{age}" for age in range(7)}
@@ -169,15 +183,12 @@ def test_only_the_versions_that_were_used_last_are_kept(tmp_path: Path) -> None:
 
 def test_who_compiles_waits_for_the_one_before(tmp_path: Path) -> None:
     write_kernels(tmp_path, added=10)
-    first = start(tmp_path, ALONE.format(then="print(1, flush=True); time.sleep(0.5)"))
+    first = start(tmp_path, ALONE.format(here=str(tmp_path), number=1))
     assert first.stdout and first.stdout.read(1) == "1"
-
-    begun = time.monotonic()
-    output, _ = start(tmp_path, ALONE.format(then="print(2)")).communicate()
+    start(tmp_path, ALONE.format(here=str(tmp_path), number=2)).communicate()
     first.communicate()
 
-    assert output == "2\n"
-    assert first.returncode == 0 and time.monotonic() - begun >= 0.5
+    assert (tmp_path / "order").read_text() == "12"
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -58,7 +58,7 @@ def test_equal_texts_are_clustered(clusters: str) -> None:
 def test_compiled_kernels_are_not_compiled_again(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compile_kernels, "is_cold", lambda package: False)
+    monkeypatch.setattr(compile_kernels, "is_cold", lambda *_: False)
 
     compile_kernels.compile_kernels(STAGES)
 
@@ -68,7 +68,7 @@ def test_compiled_kernels_are_not_compiled_again(
 def test_stages_without_kernels_compile_none(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compile_kernels, "is_cold", lambda package: True)
+    monkeypatch.setattr(compile_kernels, "is_cold", lambda *_: True)
 
     compile_kernels.compile_kernels([MIXED])
 
@@ -118,9 +118,22 @@ def test_the_progress_ends_with_the_number_of_kernels(
 def test_kernels_of_stages_without_calls_of_their_own_are_compiled_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(compile_kernels, "is_cold", lambda package: True)
+    monkeypatch.setattr(compile_kernels, "is_cold", lambda *_: True)
 
     assert compile_kernels.cold_stages([TOKENIZER, MIXED]) == ("tokenizer",)
+
+
+def test_settings_that_call_other_kernels_are_cold_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mark(**settings: Any) -> str:
+        monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path, **settings)))
+        return compile_kernels.mark_of([TOKENIZER])
+
+    rules = [{"rules": {"length": {"min_chars": least}}} for least in (5, 60, None)]
+    assert mark(filters=rules[0]) == mark(filters=rules[1]) != mark(filters=rules[2])
+    assert mark(dedup={"threshold": 0.7}) == mark(dedup={"threshold": 0.9})
+    assert mark(dedup={"lines": {}}) != mark()
 
 
 def test_a_classifier_that_is_not_trained_yet_is_not_called(tmp_path: Path) -> None:
