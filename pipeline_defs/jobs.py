@@ -61,6 +61,7 @@ def nightly_schedule(corpus: Corpus) -> dg.ScheduleDefinition:
         return dg.ScheduleDefinition(
             name="nightly",
             job_name=BUILD,
+            description="Builds every source; `schedule` in pipeline.yaml says when.",
             cron_schedule=wanted.cron,
             execution_timezone=wanted.timezone,
             default_status=status.RUNNING if wanted.enabled else status.STOPPED,
@@ -75,7 +76,12 @@ def nightly_schedule(corpus: Corpus) -> dg.ScheduleDefinition:
 def mix_sensor(corpus: Corpus) -> dg.SensorDefinition:
     """Return the sensor that mixes after every build, however it was started."""
 
-    @dg.sensor(name="mix_after_build", job_name=MIX, default_status=dg.DefaultSensorStatus.RUNNING)
+    @dg.sensor(
+        name="mix_after_build",
+        job_name=MIX,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Mixes every phase after a build of the corpus, however it was started.",
+    )
     def mix_after_build(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         """Mix as soon as the corpus has been built, unless it was mixed since."""
         build = newest_build(context.instance, corpus)
@@ -117,7 +123,11 @@ def is_mixed_since(instance: dg.DagsterInstance, corpus: Corpus, moment: float) 
 def run_watcher(corpus: Corpus) -> dg.SensorDefinition:
     """Return the sensor that marks lost runs, and tells of runs that failed unseen."""
 
-    @dg.sensor(name="watch_runs", default_status=dg.DefaultSensorStatus.RUNNING)
+    @dg.sensor(
+        name="watch_runs",
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Marks runs whose process is gone as failed, and tells `notify` of failures.",
+    )
     def watch_runs(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         """Mark runs whose process is gone as failed; call the hook for runs that never started."""
         now = time.time()

@@ -4,6 +4,7 @@ Every stage goes through `run_stage`, so that every materialization has the same
 same checks and the same guarantees. Each partition fails alone (`resources/source_faults.py`).
 """
 
+import inspect
 import traceback
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -100,7 +101,11 @@ def stage_asset(
             yield from run_stage(context, stage)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)  # backfill_policy: dagster is pinned for it
+        warnings.simplefilter("ignore", dg.BetaWarning)  # of two arguments: dagster is pinned
+        code = dg.LocalFileCodeReference(
+            file_path=inspect.getfile(stage.plan), line_number=None, label="code of the stage"
+        )
+        references = dg.CodeReferencesMetadataValue(code_references=[code])
         return dg.asset(
             name=stage.name,
             description=stage.description,
@@ -113,6 +118,7 @@ def stage_asset(
             kinds=set(stage.kinds),
             owners=["team:data"],
             tags={"stage": stage.name},
+            metadata={"dagster/code_references": references},
             code_version=stage.version_under(settings),
             retry_policy=RETRIES,
             backfill_policy=dg.BackfillPolicy.single_run(),
@@ -164,7 +170,12 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
             planned = [name for name in partitions if rollback_of(corpus, stage, name) is None]
             done = publish_partitions(corpus, stage, planned, faults)
         is_last_attempt = context.retry_number >= RETRIES.max_retries
-        faults.raise_unless_survived(len(partitions), is_last_attempt=is_last_attempt)
+        try:
+            faults.raise_unless_survived(len(partitions), is_last_attempt=is_last_attempt)
+        except WRONG_USE:
+            with no_events_by_dagster(context.run):
+                yield nothing_published(context, corpus, stage, faults)
+            raise
     for each in left:
         context.log.warning(rolled_back_line(stage.name, corpus.rollbacks[each.manifest.partition]))
     if done:
@@ -186,6 +197,22 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     here = {source: f"{stage.name}: {reason}" for source, reason in failed.items()}
     is_all_else_well = all(check.passed for check in results if check.check_name in CHECKS)
     fail_at_the_end(context, here | earlier, is_all_else_well=is_all_else_well)
+
+
+def nothing_published(
+    context: dg.AssetExecutionContext, corpus: Corpus, stage: Stage[Any, Any], faults: SourceFaults
+) -> dg.MaterializeResult[None]:
+    """Return the results of the checks for a step that published nothing: only one fails.
+
+    Checks without a result are shown as failed, for the partitions that are well, too.
+    """
+    failed = {
+        name: sentence(error, state_of(corpus.store.partition(stage.name, name)))
+        for name, error in (faults.skipped | faults.failed).items()
+    }
+    results = [*check_results(()), *warnings_of_run(context, stage, ())]
+    results += [*verdicts(corpus, stage, (), ()), check_complete(failed, {}, {})]
+    return dg.MaterializeResult(check_results=results)
 
 
 def corpus_of_step(

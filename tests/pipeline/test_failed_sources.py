@@ -17,6 +17,7 @@ import resources.materialize.materialization as module
 from assets.stages import BY_NAME
 from pipeline_defs.definitions import build_defs
 from pipeline_defs.partitions import partitions_of, run_tags
+from resources.materialize.materialization import checks_of
 from resources.source_faults import has_failed_sources_only
 from resources.stage import Conclusion
 
@@ -290,6 +291,11 @@ def test_a_run_in_which_every_source_fails_ends_at_that_step(
     assert not set(materialized(result)) & set(BY_SOURCE)
     run_record = instance.get_run_by_id(result.run_id)
     assert run_record is not None and not has_failed_sources_only(run_record)
+    found = result.get_asset_check_evaluations()  # a check without a result is shown as failed
+    planned = {each.name for each in checks_of(BY_NAME["raw"])}
+    assert {each.check_name for each in found} == planned
+    assert [each.check_name for each in found if not each.passed] == ["sources_complete"]
+    assert shown(check(result, "raw"), "failed").keys() == {"prose", "letters", "notes"}
 
 
 def test_a_conclusion_that_fails_fails_its_check_and_no_step(

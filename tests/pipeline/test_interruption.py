@@ -125,7 +125,9 @@ def test_a_service_that_stops_while_kernels_are_compiled_prints_no_traceback(
     assert "Traceback" not in output.read_text() and "Stack Trace" not in output.read_text()
 
 
-def test_a_stopped_build_does_not_mix_and_the_next_one_continues(tmp_path: Path) -> None:
+def test_a_stopped_build_does_not_mix_and_the_next_one_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = write_slow_corpus(tmp_path, "in_process")
     process = start(config, BUILD)
     wait_for(tmp_path / "reached", process)
@@ -139,5 +141,6 @@ def test_a_stopped_build_does_not_mix_and_the_next_one_continues(tmp_path: Path)
     assert {path: path.stat().st_mtime_ns for path in before} == before
     whole = write_slow_corpus(tmp_path / "whole", "in_process")
     (tmp_path / "whole/slow").unlink()
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "whole/.dagster"))
     assert start(whole, BUILD).wait() == 0
     assert hashes(tmp_path / "store") == hashes(tmp_path / "whole/store")

@@ -141,7 +141,7 @@ def run_dagster(command: Command, store: Path, faults: list[str]) -> int:
 def tell_faults(faults: Sequence[str]) -> None:
     """Print the faults of commands that failed as the last lines."""
     sys.stdout.flush()
-    sys.stderr.write("".join(f"{line.translate(ONE_LINE)}\n" for line in faults))
+    sys.stderr.write("".join(f"{line.translate(ONE_LINE)}\n" for line in dict.fromkeys(faults)))
 
 
 def causes(note: RunNote | None) -> Iterator[str]:
@@ -152,9 +152,11 @@ def causes(note: RunNote | None) -> Iterator[str]:
         for source, reason in sources.items():
             place = f"{stage}[{source}]: "  # some reasons begin with it
             yield f"{place}{reason.removeprefix(place)}"
+    told = [reason for sources in note.failed_sources.values() for reason in sources.values()]
     of_sources = {name for sources in note.failed_sources.values() for name in sources}
     for fault in note.faults:
-        if fault.error.partition(": ")[0] not in of_sources:  # told above
+        is_told = any(reason.startswith(fault.error) for reason in told)
+        if not is_told and fault.error.partition(": ")[0] not in of_sources:
             yield f"{fault.step}: {fault.error}"
 
 

@@ -26,7 +26,7 @@ from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from pipeline_defs.commands.look.ui_guard import Guard, hosts_of
@@ -140,6 +140,7 @@ def guarded_app(
     It has the page of `corpus report`, if the store is known.
     """
     app = create_app_from_workspace_process_context(context, "", POLL_MILLISECONDS)
+    app.router.routes.insert(0, Route("/", to_runs))
     if store is not None:
         page = page_path(store)
 
@@ -151,6 +152,11 @@ def guarded_app(
         app.router.routes.insert(0, Route(PAGE_ADDRESS, report_page))
     app.add_middleware(Guard, hosts=hosts)
     return app
+
+
+def to_runs(_: Request) -> RedirectResponse:
+    """Lead to all runs: the first page of Dagster has only those that the UI or daemon began."""
+    return RedirectResponse("/runs")
 
 
 def serve(
