@@ -8,7 +8,7 @@ PEERS := 290 MB, 192 of them PyTorch
 unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's start-up
 
 .DEFAULT_GOAL := help
-.PHONY: help corpus summary ui test test-fast faults check lint types validate peers servers cluster wheels lock clean
+.PHONY: help corpus summary ui test test-fast faults check lint types validate peers servers cluster wheels docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -69,6 +69,11 @@ wheels: $(VENV)/installed ## build the wheels of the command and of the loader i
 	@$(BUILD) .
 	@$(BUILD) corpus_loader
 
+# Strict: a link to a page or heading that is not there fails. Nothing is fetched while the site is built.
+docs: $(VENV)/installed-docs ## make the site of README, docs/ and the reference in build/site
+	@PYTHONPATH=. $(BIN)/python .ci/site_pages.py build/docs
+	@$(BIN)/zensical build --clean --strict
+
 # Locks with hashes; no registry is named in them.
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-package tokenmill-loader \
 	--python-version 3.11
@@ -81,6 +86,7 @@ lock: $(VENV)/installed-uv ## resolve the dependencies again
 		requirements-build.in -o requirements-cluster.lock
 	$(COMPILE) --universal --extra ray --extra postgres --extra streams --extra kafka --constraint requirements-cluster.lock pyproject.toml \
 		requirements-build.in -o requirements-deploy.lock
+	$(COMPILE) --universal --constraint requirements.lock requirements-docs.in -o requirements-docs.lock
 	$(COMPILE) --universal --extra bench pyproject.toml requirements-build.in -o requirements-bench.lock
 	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers \
 		pyproject.toml requirements-build.in -o requirements-peers.lock
@@ -106,6 +112,10 @@ $(VENV)/installed: $(VENV)/installed-uv requirements.lock pyproject.toml corpus_
 $(VENV)/installed-dev: $(VENV)/installed requirements-dev.lock
 	@echo "Installing the locked test dependencies into $(VENV) ..."
 	@$(INSTALL) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+$(VENV)/installed-docs: $(VENV)/installed requirements-docs.lock
+	@$(INSTALL) --require-hashes -r requirements-docs.lock
 	@touch $@
 
 $(VENV)/installed-peers: $(VENV)/installed-dev requirements-peers.lock

@@ -28,7 +28,7 @@ PLACEHOLDERS = {
 NESTED = {name for of in VERBS.values() for name, verb in of.items() if isinstance(verb, Noun)}
 STARTS_RUNS = {("build",), ("tokenizer", "retrain"), ("rules", "renew")}
 OF_TAKEDOWN = {"prove", "list", "withdraw", "export"}  # verbs beside its own options
-FORMS = {"N", "SOURCE", "NAME", "..."}  # of mentions whose options alone are looked at
+FORMS = {"N", "SECTION", "SOURCE", "NAME", "..."}  # of mentions whose options alone are looked at
 FILES = {"my_rules.py": "", "eval/quiz.jsonl": '{"question": "one", "answer": "two"}\n'}
 
 
@@ -156,7 +156,8 @@ def test_documented_targets_of_make_exist() -> None:
 
 @pytest.mark.parametrize("command", commands("python"), ids=str)
 def test_documented_programs_exist_and_know_their_options(command: Command) -> None:
-    text = (ROOT / command.words[1]).read_text()
+    program = command.words[1]
+    text = "" if program == "-m" else (ROOT / program).read_text()
     assert all(word in text for word in command.words if word.startswith("--"))
 
 
@@ -171,7 +172,7 @@ def test_yaml_examples_are_valid(page: str, text: str, tmp_path: Path) -> None:
     assert changes and all(hasattr(settings, key) for key in changes)
 
 
-@pytest.mark.parametrize("page", ["README.md", "loader.md"])
+@pytest.mark.parametrize("page", ["guide.md", "loader.md"])
 def test_the_loader_is_used_as_shown(
     page: str, built: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +191,7 @@ def test_the_rule_of_ones_own_judges_as_said(built: Path) -> None:
     exec(python_block("quality.md"), names)
     (rule,) = names["RULES"]
     assert rule.name == "shouting"
+    assert python_block("rule.md") == python_block("quality.md")
     files = sorted(built.glob("corpus_store/filtered/web/*decisions*.parquet"))
     assert "custom_shouting" in pl.read_parquet(files[0]).columns
 
@@ -212,15 +214,40 @@ def test_deduped_documents_are_read_as_shown(
 
 def test_every_python_example_is_run_by_a_test() -> None:
     assert {page for page, _ in blocks("python")} == {
-        "README.md",
+        "README.md",  # this and tutorial.md: tests/test_command_blocks.py
         "dedup.md",
         "formats.md",  # tests/peers/test_docs.py
+        "guide.md",
         "loader.md",
         "notebook.md",  # tests/pipeline/test_notebook.py
         "quality.md",
+        "rule.md",
+        "tutorial.md",
     }
     for page, text in blocks("python"):
         compile(text, page, "exec")
+
+
+def test_the_site_has_every_page_once() -> None:
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    shown = re.findall(r"[\w/]+\.md", str(nav))
+    made = {"all_commands.md", "changelog.md", "contributing.md", "index.md", "security.md"}
+    there = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    assert sorted(shown) == sorted(there | made | {"settings.md"})
+
+
+def test_messages_that_are_explained_are_those_of_the_code() -> None:
+    page = (ROOT / "docs/troubleshooting.md").read_text()
+    folders = ("assets", "corpus_loader", "pipeline_defs", "resources")
+    code = "".join(file.read_text() for name in folders for file in (ROOT / name).rglob("*.py"))
+    messages = re.findall(r"^### `(.+)`$", page, re.M)
+    assert len(messages) > 12
+    assert [message for message in messages if message not in code] == []
+
+
+def test_the_reader_is_that_of_the_example() -> None:
+    (shown,) = (text for page, text in blocks("py") if page == "reader.md")
+    assert shown in (ROOT / "examples/plug_ins/tokenmill_examples/reader.py").read_text()
 
 
 def test_few_words_are_only_ours() -> None:
