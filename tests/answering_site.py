@@ -46,6 +46,8 @@ def answering_site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         state.place = f"127.0.0.1:{server.server_port}"
-        yield state
-        server.shutdown()
-        thread.join()
+        try:
+            yield state
+        finally:
+            server.shutdown()
+            thread.join()

@@ -38,6 +38,7 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
             "Look at a sample of files without a config: what a build would keep, and why.",
         ),
         "build": "Build the corpus, or some sources, or as far as a stage.",
+        "doctor": "Check this machine, the store and remote places for what stops builds.",
         "estimate": "Estimate documents, tokens, seconds and disk from a small sample.",
         "explain": (
             "build.next_run:explain",

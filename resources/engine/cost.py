@@ -6,7 +6,7 @@ import os
 import resource
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +73,7 @@ class CpuMeter:
 
 
 METER = CpuMeter()
+GROUPS, PROCESS_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 def begin_part() -> Callable[[], Cost]:
@@ -95,11 +96,34 @@ def reset_peak() -> None:
 def memory_bytes() -> int:
     """Return the memory of this machine, or of the container if it may use less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return total
-    return min(total, int(limit)) if limit.isdigit() else total
+    limits = cgroup_values("memory", ("memory.max",), ("memory.limit_in_bytes",))
+    return min([total, *(int(limit) for [limit] in limits if limit.isdigit())])
+
+
+def cpu_limit() -> float | None:
+    """Return the cores whose time the container, or a group above it, may use; None: all."""
+    v1 = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+    times = cgroup_values("cpu", ("cpu.max",), v1)
+    shares = (int(quota) / int(period) for quota, period in times if quota.isdigit())
+    return min(shares, default=None)
+
+
+def cgroup_values(controller: str, v2: tuple[str, ...], v1: tuple[str, ...]) -> Iterator[list[str]]:
+    """Yield the words in files of this process's control group, and of each that it is in.
+
+    Both versions of control groups are known (man 7 cgroups). In a container the path may be that
+    of its host, and only the root is there.
+    """
+    lines = PROCESS_GROUPS.read_text().splitlines() if PROCESS_GROUPS.exists() else []
+    for _, controllers, path in (line.split(":", 2) for line in lines):
+        if controllers and controller not in controllers.split(","):
+            continue
+        root, names = (GROUPS / controller, v1) if controllers else (GROUPS, v2)
+        group = root / path.lstrip("/")
+        for place in (group, *group.parents):
+            with suppress(OSError):
+                if place.is_relative_to(root):
+                    yield " ".join((place / name).read_text() for name in names).split()
 
 
 def add_wall_seconds(costs: list[Cost]) -> float:

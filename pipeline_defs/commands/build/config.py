@@ -22,6 +22,8 @@ from resources.settings.faults import inner_model
 from resources.settings.filtering.presets import PRESETS
 from resources.settings.pipeline import Settings
 
+SCHEMA = ".pipeline.schema.json"  # hidden: no input of the project, whatever `where` matches
+
 
 class Key(NamedTuple):
     """A key of pipeline.yaml: its path, such as sources[].where, and its field of a model."""

@@ -32,7 +32,7 @@ from assets.raw.readers.input_record import InputRecord, checked_size, encode_er
 from assets.raw.readers.next_steps import next_step
 from assets.text.chat_messages import ChatError
 from corpus_loader.places.url_secrets import shown
-from pipeline_defs.commands.build.config import schema_text
+from pipeline_defs.commands.build.config import SCHEMA, schema_text
 from pipeline_defs.commands.build.own_files import (
     STORE_NAME,
     Place,
@@ -48,7 +48,6 @@ from resources.settings.sources import SourceConfig
 from resources.settings.tokenizer import CHATML_TOKENS, END_OF_DOCUMENT
 
 CONFIG_NAME, WORKSPACE, SAMPLE = "pipeline.yaml", "workspace.yaml", "sample_data"
-SCHEMA = ".pipeline.schema.json"  # hidden: no input of the project, whatever `where` matches
 EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA}\n"
 NUM_FILES, NUM_RECORDS = 3, 200  # that a build can read: looked at, of each source
 MOST_FILES, MOST_RECORDS = 20, 2000  # tried for these
