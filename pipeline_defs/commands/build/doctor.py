@@ -31,8 +31,6 @@ from cyclopts import Parameter
 from assets.raw.places.downloads import HEADERS, ascii_url, filled, hidden, variables_of
 from assets.raw.places.hub_files import HUB_URL, MAIN, find_commit, hub_token
 from assets.raw.places.object_files import bucket_at, url_pattern
-from assets.raw.places.streams.redis_stream import RedisStream
-from assets.raw.places.streams.stream_ranges import logs_at
 from assets.stages import BY_NAME
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.http_client import open_url
@@ -49,14 +47,7 @@ from resources.engine.system_errors import WAYS, SystemFault, explain, nearest, 
 from resources.runs.run_lock import close, try_take
 from resources.settings.engine import EngineConfig
 from resources.settings.pipeline import CONFIG_VARIABLE, config_path
-from resources.settings.sources import (
-    InputPlaces,
-    identity_of,
-    is_crawl,
-    is_hub_url,
-    is_stream_url,
-    is_web_url,
-)
+from resources.settings.sources import InputPlaces, is_crawl, is_hub_url, is_web_url
 from resources.store.disk import TEMPORARY_PREFIX, sync_all, sync_file, write_temporary
 from resources.store.scratch import scratch_of
 
@@ -68,6 +59,7 @@ LOW_INODES = 20_000
 SKEW_SECONDS, REFUSED_SECONDS = 60.0, 900.0  # object stores refuse requests that are older
 NETWORK_DISKS = ("nfs", "cifs", "smb", "9p", "fuse", "lustre", "gpfs", "ceph", "beegfs")
 OTHER_DISK = "Put `store` on a local disk such as ext4 or XFS, or on an object store."
+ASKED = ("http://", "https://", "hf://", "s3://", "gs://", "az://")
 KEYS = {  # of the environment, where clients take credentials from
     "s3": ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE"),
     "gs": ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_APPLICATION_CREDENTIALS"),
@@ -288,14 +280,14 @@ def proxy() -> str:
 
 
 def store_checks(corpus: Corpus) -> dict[str, Check]:
-    """Return the checks of the store, and of each remote place: a bucket, host or repository."""
+    """Return the checks of the store, and of buckets, hosts and repositories of the input."""
     checks: dict[str, Check] = {"versions": partial(store_versions, corpus)}
     if scratch := scratch_of(corpus.store.root):
         checks[scratch.remote.url] = partial(ask_store, scratch.remote.url)
     for _, places in corpus.settings.inputs():
         for where in places.where:
             place = places.base_url if is_crawl(where) else where
-            if "://" in place and not place.startswith("file:"):
+            if place.lower().startswith(ASKED):
                 root = "/".join(shown(place).split("/")[: 5 if is_hub_url(place) else 3])
                 checks.setdefault(root, partial(ask, place, places))
     return checks
@@ -341,16 +333,7 @@ def ask(place: str, places: InputPlaces) -> str:
         found = HUB_URL.fullmatch(place)
         commit = find_commit(found["repository"] if found else place, places.revision or MAIN)
         return f"commit {commit.sha[:12]}, with{'' if hub_token() else 'out'} a token"
-    if is_stream_url(place):
-        logs = logs_at(place, identity_of(place, places.identity_query))
-        held = [log for log in logs if not isinstance(log, RedisStream) or log.status()]
-        return f"{len(held)} streams or partitions"
     pattern = url_pattern(place)
-    if place.startswith("hdfs:"):
-        from assets.raw.places.hadoop_files import hadoop_at  # a Java machine
-
-        hadoop_at(pattern.root)
-        return "answers"
     with credentials_told(place):
         first = next(bucket_at(pattern.root).each_object(pattern.start), None)
     return f"lists {first.key if first else 'nothing'}"
