@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from assets.report.drift import (
     stability_index,
     state_drifts,
 )
+from resources.drawn_charts import with_pictures
 from resources.profiles import Profile
 
 # The profiles of benchmarks/drift_alarms.py --record: numbers by stage, no text.
@@ -114,12 +116,11 @@ def test_lengths_are_counted_by_power_of_two() -> None:
 
 
 def test_the_picture_marks_what_drifted() -> None:
-    import base64
-
     found = judge_drift(with_share(0.9), [with_share(share) for share in SHARES])
 
-    image = base64.b64decode(found.picture.partition("base64,")[2].rstrip(")")).decode()
-    assert "#D55E00" in image and "duplicate share: 0.9" in image
+    address = with_pictures(found.picture)
+    image = b64decode(address.partition("base64,")[2].rstrip(")")).decode()
+    assert "#d55e00" in image and "duplicate share: 0.9" in image
 
 
 USUAL = {

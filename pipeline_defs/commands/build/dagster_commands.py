@@ -28,6 +28,7 @@ from resources.runs.run_notes import RunNote, own_note
 from resources.source_faults import has_failed_sources_only
 from resources.stage import Stage
 from resources.store.records import StageRecords
+from resources.tasks import GLOBAL
 
 FRAMES = "\nStack Trace:\n"  # begins the listing of Dagster's errors
 MODULE = ("-m", "pipeline_defs.definitions")
@@ -150,7 +151,7 @@ def causes(note: RunNote | None) -> Iterator[str]:
         return
     for stage, sources in note.failed_sources.items():
         for source, reason in sources.items():
-            place = f"{stage}[{source}]: "  # some reasons begin with it
+            place = f"{stage}{'' if source == GLOBAL else f'[{source}]'}: "  # as some reasons begin
             yield f"{place}{reason.removeprefix(place)}"
     told = [reason for sources in note.failed_sources.values() for reason in sources.values()]
     of_sources = {name for sources in note.failed_sources.values() for name in sources}
