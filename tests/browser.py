@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,6 +84,18 @@ class Browser:
         return [self.attach(info["targetId"]) for info in infos if info["type"] == "iframe"]
 
 
+FIND = """(text => {
+    const has = e => e.innerText !== undefined && e.innerText.trim().startsWith(text);
+    const shown = [...document.querySelectorAll('*')].filter(
+        e => has(e) && e.getClientRects().length && !e.closest('[disabled]'));
+    const inner = shown.filter(e => !shown.some(o => o !== e && e.contains(o))).pop();
+    if (!inner) return null;
+    inner.scrollIntoView({block: 'center'});
+    const box = inner.getBoundingClientRect();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+})"""
+
+
 class Page:
     """A tab."""
 
@@ -101,6 +114,39 @@ class Page:
         )
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
+
+    def text(self) -> str:
+        """Text of the page, as a reader sees it."""
+        return str(self.run("document.body?.innerText ?? ''"))
+
+    def click(self, text: str, until: Callable[[], Any] = lambda: True) -> None:
+        """Click what begins with a text, with the mouse, until something is true.
+
+        A page that is being drawn may not listen yet.
+        """
+        for _ in range(6):
+            x, y = wait_for(lambda: self.run(f"{FIND}({json.dumps(text)})"))
+            for kind in ("mousePressed", "mouseReleased"):
+                self.send(
+                    "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
+                )
+            end = time.monotonic() + 5
+            while time.monotonic() < end:
+                if until():
+                    return
+                time.sleep(0.1)
+        raise AssertionError(f"clicked {text!r} in vain: {self.text()[-2000:]}")
+
+    def send(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Send a command to this tab."""
+        return self.browser.call(method, self.session, **parameters)
+
+    def screenshot(self, path: Path, height: int = 800) -> None:
+        """Write a picture of the page, 1280 wide."""
+        size = {"width": 1280, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.send("Emulation.setDeviceMetricsOverride", **size)
+        time.sleep(2)  # it is drawn again
+        path.write_bytes(b64decode(self.send("Page.captureScreenshot", format="png")["data"]))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ from markers import is_fast, needs_peers, starts_something
 
 os.environ["TOKENMILL_CONFIG"] = str(SMALL_CORPUS)  # for pipeline_defs.definitions
 os.environ.pop("TOKENMILL_STORE", None)
-os.environ.setdefault("DAGSTER_HOME", str(SMALL_CORPUS.parents[1] / ".dagster"))  # of modules
+# Modules that load the definitions have a home that is of no store; processes of xdist share it.
+HOME_OF_MODULES = tempfile.TemporaryDirectory(prefix="tokenmill-tests-")
+os.environ.setdefault("DAGSTER_HOME", HOME_OF_MODULES.name)
+Path(os.environ["DAGSTER_HOME"], "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
 
 # An example that takes 200 ms, as one that compiles kernels or runs on a busy machine, is no fault.
 # A test has the same examples in every run, so that what was green here is green elsewhere; those

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +11,7 @@ from typing import Any
 import pytest
 from browser import running_browser, wait_for
 from builders import write_corpus
+from ui_server import running_ui
 
 from pipeline_defs.commands.look.ui import listen
 from pipeline_defs.commands.look.ui_guard import hosts_of, refusal
@@ -127,21 +123,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     sources = ["prose", "notes", *(f"more-{number}" for number in range(498))]
     of_notes = [{"name": name, "where": "input/notes/*"} for name in sources]
     config = write_corpus(folder, sources=of_notes)
-    names = {"TOKENMILL_CONFIG": str(config), "DAGSTER_HOME": str(home)}
-    command = [sys.executable, "-m", "pipeline_defs.commands.main", "ui", "--port", "0"]
-    log = folder / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, cwd=folder, env=os.environ | names, stdout=output, stderr=output
-        )
-    try:
-        found = wait_for(lambda: re.search(r"http://127\.0\.0\.1:\d+", log.read_text()), 300)
+    with running_ui(config, home) as address:
         assert (home / "dagster.yaml").read_bytes() == SHIPPED.read_bytes()
-        yield found[0]
-    finally:
-        process.send_signal(signal.SIGTERM)
-        code = process.wait(30)
-    assert code == 0, log.read_text()
+        yield address
 
 
 LAUNCH = """mutation($p: ExecutionParams!) { launchRun(executionParams: $p) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+
 import polars as pl
 import pytest
 from pydantic import ValidationError
@@ -16,6 +18,7 @@ from assets.filtered.rules.threshold_replay import (
     parse_change,
     tally,
 )
+from resources.drawn_charts import with_pictures
 from resources.errors import UsageError
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.presets import lay_over
@@ -80,7 +83,8 @@ def test_the_histogram_has_a_line_for_each_limit() -> None:
     decisions = judged(("四个汉字", "zh"), ("too short", "en"))
     rules = rules_for(RulesConfig.model_validate(BY_LANGUAGE))
     plot = report_markdown(summarize_decisions(decisions, rules), rules)["score_histograms"]
-    assert plot.startswith("![char_count]")
+    picture = b64decode(with_pictures(plot).split("base64,")[1].rstrip(")")).decode()
+    assert "char_count" in picture
 
 
 @pytest.mark.parametrize(
