@@ -82,6 +82,18 @@ def test_a_takedown_removes_the_page_and_a_clean_up_leaves_it(
     assert doc_id not in page.read_text("utf-8")
 
 
+def test_texts_that_are_lost_are_left_out(corpus: Any, build: Build, cli: Cli) -> None:
+    build(corpus)
+    manifest = corpus.store.newest("raw", "prose")
+    for part in manifest.parts:
+        corpus.store.path_of(manifest, part.file("documents")).unlink()
+    cli.out("report")
+
+    page = page_path(corpus.store.root).read_text("utf-8")
+    assert "length.too_few_words: 12 documents" in page
+    assert "No text is shown of this reason." in page and "3 documents, 3 of them here" in page
+
+
 def test_a_report_that_fails_fails_no_run(
     corpus: Any, dagster_build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:

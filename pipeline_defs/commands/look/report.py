@@ -109,7 +109,7 @@ def facts_of(corpus: Corpus) -> dict[str, Any]:
         "funnel": facts.funnel(numbers),
         "funnel_rows": [*facts.funnel_rows(corpus, numbers)],
         "reasons": [*facts.reason_rows(numbers)],
-        "excerpts": facts.excerpts(corpus, built),
+        "excerpts": [*facts.excerpts(corpus, built)],
         "unreadable": [*facts.unreadable(corpus, built)],
         "sources": [*charts_by_source(corpus, built)],
         "duplicates": facts.pictures(corpus, "duplicates", GLOBAL, *DUPLICATES),

@@ -9,14 +9,16 @@ import re
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import msgspec
 import polars as pl
 
-from assets.deduped.deduped_records import DEDUPED, DUPLICATES
+from assets.deduped.deduped_records import DEDUPED
 from assets.filtered.filtered_records import FILTERED
 from assets.filtered.passages import sample_keys
 from assets.filtered.pii.find_pii import find_pii
@@ -36,6 +38,7 @@ from pipeline_defs.commands.look.duplicates import (
 from pipeline_defs.commands.look.status import GLOBAL_STAGES, PHASE_STAGES, states_of
 from pipeline_defs.commands.look.summary import OF_DOCUMENTS, SOURCE_STAGES, Summary
 from pipeline_defs.commands.marked_texts import Segment, ShownDocument
+from pipeline_defs.commands.published_documents import path_of
 from pipeline_defs.commands.rules.filtered_files import filter_data, rules_config
 from pipeline_defs.commands.rules.sample import Marker, lines_of, read_documents
 from pipeline_defs.commands.states.diff import stage_differences
@@ -43,7 +46,7 @@ from pipeline_defs.commands.states.history import entry_of
 from pipeline_defs.commands.states.history import lines_of as change_lines
 from pipeline_defs.commands.states.state_chain import chain_of
 from pipeline_defs.commands.terminal import Row, one_line
-from resources.charts import Bars, Chart
+from resources.charts import Bars
 from resources.corpus import Corpus
 from resources.drawn_charts import IMAGE, as_address
 from resources.runs.run_notes import RUNNING, read_notes
@@ -67,24 +70,11 @@ class Picture(NamedTuple):
     address: str
 
 
-class Excerpts(NamedTuple):
-    """Removed documents of a reason, and how many there are in all."""
-
-    reason: str
-    documents: int
-    shown: list[ShownDocument]
-
-
 @cache
 def redacted(text: str) -> str:
     """Return the beginning of a text without personal data and secrets."""
     clean = find_pii(pl.Series([text[:SEARCHED_CHARS]], dtype=pl.String), PiiConfig())[0][0]
     return str(clean) or (WITHHELD if text else "")
-
-
-def picture(chart: Chart, title: str) -> Picture:
-    """Draw a chart."""
-    return Picture(title, as_address(msgspec.json.encode(chart)))
 
 
 def pictures(corpus: Corpus, stage: str, partition: str, *names: str) -> list[Picture]:
@@ -115,7 +105,8 @@ def funnel(numbers: Summary) -> Picture:
         sums.update({name: stages[name].rows_kept for name in OF_DOCUMENTS if name in stages})
     read = sums["read"] or 1
     bars = ((name, n, f"{n:,} documents, {n / read:.1%}") for name, n in sums.items())
-    return picture(Bars("documents left after each stage", tuple(bars)), "funnel")
+    chart = Bars("documents left after each stage", tuple(bars))
+    return Picture("funnel", as_address(msgspec.json.encode(chart)))
 
 
 def funnel_rows(corpus: Corpus, numbers: Summary) -> Iterator[Row]:
@@ -157,23 +148,21 @@ def reason_rows(numbers: Summary) -> Iterator[Row]:
                         yield name, reason, count, f"{count / max(1, stage.rows_in):.2%}"
 
 
-def excerpts(corpus: Corpus, sources: Sequence[str]) -> list[Excerpts]:
-    """Return removed documents of every rule, from all sources in turn."""
+def excerpts(
+    corpus: Corpus, sources: Sequence[str]
+) -> Iterator[tuple[str, int, list[ShownDocument]]]:
+    """Yield each rule, how many documents it removed, and some of them, of all sources in turn."""
     counts = Counter[str]()
     shown: dict[str, list[list[ShownDocument]]] = {}
     for source in sources:
-        manifest = corpus.store.newest_or_none(FILTERED.name, source)
-        if manifest is None or manifest.code_version != FILTERED.code_version:
-            continue
-        counts.update(manifest.stats.rejected)
-        for reason, documents in excerpts_of(corpus, manifest).items():
-            shown.setdefault(reason, []).append(documents)
-    found = []
+        if manifest := corpus.store.newest_or_none(FILTERED.name, source):
+            counts.update(manifest.stats.rejected)
+            with suppress(StoreError):  # of another version, or of raw documents that are gone
+                for reason, documents in excerpts_of(corpus, manifest).items():
+                    shown.setdefault(reason, []).append(documents)
     for reason, count in counts.most_common():
-        lists = shown.get(reason, [])
-        turns = [each[n] for n in range(EXCERPTS) for each in lists if n < len(each)]
-        found.append(Excerpts(reason, count, turns[:EXCERPTS]))
-    return found
+        turns = zip_longest(*shown.get(reason, []))
+        yield reason, count, [each for turn in turns for each in turn if each][:EXCERPTS]
 
 
 def excerpts_of(corpus: Corpus, manifest: Manifest) -> dict[str, list[ShownDocument]]:
@@ -189,11 +178,10 @@ def excerpts_of(corpus: Corpus, manifest: Manifest) -> dict[str, list[ShownDocum
     found: dict[str, list[ShownDocument]] = {}
     for decision in chosen.iter_rows(named=True):
         rule, document = rules[decision["first"]], documents[decision["doc_id"]]
-        lines = {"source": manifest.partition} | lines_of(
-            decision | {"score": decision[rule.score]}, document, rule
-        )
+        lines = lines_of(decision | {"score": decision[rule.score]}, document, rule)
+        lines = redacted_lines({"source": manifest.partition} | lines)
         marked = marker.mark(document["text"][:SEARCHED_CHARS], rule, EXCERPT_CHARS)
-        shown = ShownDocument(decision["doc_id"], redacted_lines(lines), marked)
+        shown = ShownDocument(decision["doc_id"], lines, marked)
         found.setdefault(rule.name, []).append(shown)
     return found
 
@@ -201,20 +189,15 @@ def excerpts_of(corpus: Corpus, manifest: Manifest) -> dict[str, list[ShownDocum
 def chosen_of(corpus: Corpus, manifest: Manifest, rules: dict[str, Rule]) -> pl.DataFrame:
     """Choose decisions: for each rule, of the part in which it removed most, some at random."""
     parts = {
-        max(manifest.parts, key=lambda part: part.stats.rejected.get(name, 0)).name
+        part.name: part
         for name in rules
+        for part in [max(manifest.parts, key=lambda part: part.stats.rejected.get(name, 0))]
     }
-    paths = [
-        corpus.store.part_file(manifest, part, "decisions").checked()
-        for part in manifest.parts
-        if part.name in parts
-    ]
-    first = pl.col("reasons").list.first().alias("first")
-    scores = {rule.score for rule in rules.values()}
-    rows = pl.scan_parquet(paths, include_file_paths="path").with_columns(first)
-    removed = rows.filter(pl.col("first").is_in([*rules])).select(
-        "doc_id", "path", "reasons", "first", *sorted(scores)
-    )
+    paths = [path_of(corpus, manifest, part, "decisions") for part in parts.values()]
+    rows = pl.scan_parquet(paths, include_file_paths="path")
+    rows = rows.with_columns(pl.col("reasons").list.first().alias("first"))
+    columns = ("doc_id", "path", "reasons", "first", *sorted({r.score for r in rules.values()}))
+    removed = rows.filter(pl.col("first").is_in([*rules])).select(columns)
     table = removed.collect(engine="streaming")
     table = table.with_columns(sample_keys(table["doc_id"], 0)).sort("key", "doc_id")
     return table.group_by("first", maintain_order=True).head(EXCERPTS)
@@ -227,10 +210,10 @@ def redacted_lines(lines: dict[str, str]) -> dict[str, str]:
 
 def clusters(corpus: Corpus) -> list[tuple[str, list[ShownDocument]]]:
     """Return the largest clusters: their documents, and how copies differ from what stayed."""
-    if corpus.store.newest_or_none(DUPLICATES.name, GLOBAL) is None:
-        return []
-    places = cluster_places(corpus)
-    if not places:
+    try:
+        if not (places := cluster_places(corpus)):
+            return []
+    except StoreError:  # not built yet, or lost
         return []
     columns = scan_clusters(places).select("cluster_id", "cluster_size").unique("cluster_id")
     order = columns.sort("cluster_size", "cluster_id", descending=[True, False])
@@ -277,10 +260,9 @@ def unreadable(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
 def fit_rows(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
     """Yield bytes and characters per token of each source."""
     for source in sources:
-        ask_fit = ask(corpus, TOKENIZED.name, source, lambda _, given: totals(given.stats.numbers))
-        if ask_fit:
-            in_bytes, in_chars, tokens = ask_fit
-            yield source, f"{in_bytes:.2f}", f"{in_chars:.2f}", tokens
+        fit = ask(corpus, TOKENIZED.name, source, lambda _, given: totals(given.stats.numbers))
+        if fit:
+            yield source, f"{fit[0]:.2f}", f"{fit[1]:.2f}", fit[2]
 
 
 def warnings(corpus: Corpus, sources: Sequence[str]) -> list[str]:
