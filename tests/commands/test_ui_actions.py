@@ -55,7 +55,7 @@ def newest_status(runs: Page) -> str:
     runs.send("Page.reload")
     wait_for(lambda: "Created at" in runs.text() and "View" in runs.text().split("Created at")[-1])
     words = runs.text().split("Created at")[-1].split("\n")
-    return next((word for word in words if word in ("Success", "Failure", "Canceled")), "")
+    return next((word for word in words if word in ("Success", "Failure")), "")
 
 
 def test_what_a_person_does(ui: tuple[Browser, str], config: Path) -> None:
@@ -69,14 +69,14 @@ def test_what_a_person_does(ui: tuple[Browser, str], config: Path) -> None:
         file.write(json.dumps({"text": sentence(900, 40)}) + "\n")
     asset = browser.open(f"{address}/assets/raw")
     materialize(asset, "Select a partition or create one", "prose")
-    wait_for(lambda: manifests(config, "prose") == before[0] + 1, 120)
+    wait_for(lambda: manifests(config, "prose") == before[0] + 1, 240)
     assert manifests(config, "notes") == before[1]
 
     notes = config.parent / "input/notes/n.jsonl"
     notes.rename(notes.with_suffix(".away"))
     asset = browser.open(f"{address}/assets/raw")
     materialize(asset, "Select a partition or create one", "notes")
-    wait_for(lambda: newest_status(runs) == "Failure", 120)
+    wait_for(lambda: newest_status(runs) == "Failure", 240)
     checks = browser.open(f"{address}/assets/raw?view=checks")
     wait_for(lambda: "sources_complete" in checks.text())
     assert "Execution failed" not in checks.text()
@@ -84,18 +84,10 @@ def test_what_a_person_does(ui: tuple[Browser, str], config: Path) -> None:
 
     materialize(browser.open(f"{address}/assets/raw"), "All")
     backfills = browser.open(f"{address}/runs?tab=backfills&view=backfills")
-    wait_for(lambda: "Completed" in backfills.text() or "Success" in backfills.text(), 180)
+    wait_for(lambda: "Completed" in backfills.text() or "Success" in backfills.text(), 240)
 
     nightly = browser.open(f"{address}/locations/tokenmill/schedules/nightly")
     switch = "document.querySelector('input[type=checkbox]')"
     wait_for(lambda: nightly.run(f"{switch}?.checked") is False)
     nightly.run(f"{switch}.click()")
     wait_for(lambda: "Next tick" in nightly.text() and nightly.run(f"{switch}.checked"))
-
-    job = browser.open(f"{address}/locations/tokenmill/jobs/build_corpus/playground")
-    wait_for(lambda: "No errors" in job.text())
-    job.click("Launch Run", lambda: "without a partition" in job.text())
-    job.click("Confirm", lambda: "/runs/" in job.run("location.pathname"))
-    job.click("Terminate", lambda: "will be terminated" in job.text())
-    job.click(job.text().rstrip().splitlines()[-1])  # the dialog's button: safely or by force
-    wait_for(lambda: newest_status(runs) == "Canceled", 90)
