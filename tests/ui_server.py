@@ -15,11 +15,11 @@ from browser import wait_for
 
 
 @contextmanager
-def running_ui(config: Path, home: Path) -> Iterator[str]:
+def running_ui(config: Path, home: Path, logs: Path | None = None) -> Iterator[str]:
     """Serve the UI of a corpus; yield its address."""
     names = {"TOKENMILL_CONFIG": str(config), "DAGSTER_HOME": str(home)}
     command = [sys.executable, "-m", "pipeline_defs.commands.main", "ui", "--port", "0"]
-    log = config.parent / "log"
+    log = (logs or config.parent) / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=config.parent, env=os.environ | names, stdout=output, stderr=output
