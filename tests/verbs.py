@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -32,7 +34,8 @@ class Cli:
     def printed(self, words: tuple[str, ...], code: int) -> Any:
         """Return output and errors of a verb that ends with a code."""
         self.capture.readouterr()
-        found = main(words)
+        with patch.dict(os.environ):  # what a verb sets, its process takes along
+            found = main(words)
         printed = self.capture.readouterr()
         assert found == code, printed
         return printed
