@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -128,30 +128,27 @@ def read_samples(
     marker = Marker(corpus, manifest)
     for decision in chosen.iter_rows(named=True):
         document = documents[decision["doc_id"]]
-        marked = marker.mark(document["text"], rule, width)
+        marked = marker.mark(marker.seen(document["text"], rule), rule, width)
         yield ShownDocument(decision["doc_id"], lines_of(decision, document, rule), marked)
 
 
 class Marker:
-    """Marks passages that break rules in texts as `filtered` saw them.
+    """Marks passages that break rules in texts as `filtered` saw them."""
 
-    `prepare` changes the texts that are shown.
-    """
-
-    def __init__(
-        self, corpus: Corpus, manifest: Manifest, prepare: Callable[[str], str] = str
-    ) -> None:
+    def __init__(self, corpus: Corpus, manifest: Manifest) -> None:
         self.normalize = NormalizeConfig.model_validate(manifest.config.get("normalize", {}))
         self.lines = LinesConfig.model_validate(manifest.config.get("lines", {}))
         self.data = filter_data(corpus, manifest)
-        self.prepare = prepare
 
-    def mark(self, text: str, rule: Rule, width: int) -> list[Segment]:
-        """Return the windows to show of a raw text, with the passages that break a rule."""
+    def seen(self, text: str, rule: Rule) -> str:
+        """Return a raw text as a rule saw it."""
         text = normalize_text(pl.Series([text], dtype=pl.String), self.normalize)[0]
         if rule.group in AFTER_LINES:
             text = edit_lines(pl.Series([text]), self.lines)[0][0]
-        text = self.prepare(text)
+        return text
+
+    def mark(self, text: str, rule: Rule, width: int) -> list[Segment]:
+        """Return the windows to show of such a text, with the passages that break the rule."""
         spans = offending_spans(text, rule) or listed_words(text, rule, self.data)
         return list(segments(text, spans, width))
 
