@@ -326,6 +326,20 @@ def test_borders_are_found_once(large: Any, monkeypatch: pytest.MonkeyPatch) -> 
     assert fingerprints(large) == before
 
 
+def test_borders_of_much_text_are_found_by_workers_of_the_engine(
+    large: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = fingerprints(large)
+    borders_path(large).unlink()
+    engine = large.settings.engine.model_copy(update={"kind": "processes", "workers": 2})
+    own = large.settings.model_copy(update={"engine": engine})
+    monkeypatch.setattr(known_borders, "AUTO_PROCESS_BYTES", 1)
+    monkeypatch.delattr(known_borders, "find_borders")  # of this process
+
+    assert fingerprints(replace(large, settings=own)) == before
+    assert borders_path(large).exists()
+
+
 @pytest.mark.parametrize("damage", ["deleted", "flipped"])
 def test_borders_that_are_known_may_be_lost_or_damaged(large: Any, damage: str) -> None:
     before = fingerprints(large)
