@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from typing import Protocol
 
 import dagster as dg
+from msgspec.structs import asdict
 
 from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
 from resources.corpus import Corpus
 from resources.dagster_home import STORE_TAG, note_store
+from resources.engine.cost import USED
 from resources.materialize.history_checks import drifts_of_run
 from resources.runs.run_lock import run_lock, this_holder
 from resources.runs.run_notes import OpenNote, State, new_note
@@ -61,6 +63,7 @@ def guarded(
         run_lock(root, holder, tell, pause),
     ):
         note.change(state="running", waits_for="")
+        USED.core_hours = USED.read_bytes = USED.written_bytes = 0
         for event in events:
             follow(note, event)
             yield event
@@ -78,7 +81,8 @@ def follow(note: OpenNote, event: dg.DagsterEvent) -> None:
     if event.event_type is dg.DagsterEventType.STEP_START:
         note.change(current=(*note.note.current, step))
     elif event.event_type in ENDS and step in note.note.current:
-        note.change(current=tuple(other for other in note.note.current if other != step))
+        others = tuple(other for other in note.note.current if other != step)
+        note.change(current=others, used=USED)
 
 
 @contextmanager
@@ -102,7 +106,10 @@ def noted_end(corpus: Corpus, context: RunContext, note: OpenNote) -> Iterator[N
             faults=step_faults(instance, run.run_id),
             failed_sources=source_faults(instance, run),
             drifts=drifts,
+            used=USED,
         )
+        used = {f"tokenmill/{name}": str(round(value, 6)) for name, value in asdict(USED).items()}
+        instance.add_run_tags(run.run_id, used)
         if state != "success" or drifts:
             limit = CANCEL_SECONDS if state == "canceled" else None
             tell_of(instance, corpus, run, dg.DagsterRunStatus(state.upper()), limit)

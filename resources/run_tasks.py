@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from resources.corpus import Corpus, stops_on_error
-from resources.engine.cost import Cost
+from resources.engine.cost import USED, Cost
 from resources.engine.map_parts import map_parts
 from resources.engine.run_task import Ended, PartError, PartTask, PartUseError
 from resources.engine.system_errors import SystemFault, concerns_all
@@ -88,6 +88,7 @@ def ended_tasks(
             index, records = missing[ended.index], ended.result or []
             needed -= tasks[index].work_bytes
             current().add_records(records)
+            USED.written_bytes += sum(file.bytes for each in records for file in each.files)
             yield index, Outcome(tasks[index], records, (ended.cost,), False, error)
 
 
@@ -135,6 +136,8 @@ def map_with_progress(
     with stopped_by_errors(map_parts(function, tasks, config)) as all_ended:
         for ended in all_ended:
             progress.end_part(tasks[ended.index], ended.cost)
+            USED.core_hours += ended.cost.seconds / 3600
+            USED.read_bytes += tasks[ended.index].work_bytes
             yield ended
 
 

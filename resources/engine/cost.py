@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -33,6 +35,17 @@ class Cost:
 
 
 NO_COST = Cost(0.0, 0.0, 0.0, 0)
+
+
+class Usage(msgspec.Struct):
+    """What the parts of a run have used."""
+
+    core_hours: float = 0.0  # whether they worked or waited
+    read_bytes: int = 0  # as planned
+    written_bytes: int = 0  # published
+
+
+USED = Usage()  # by the run of this process
 
 
 class CpuMeter:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from resources.dagster_home import records_folder
+from resources.engine.cost import Usage
 from resources.runs.run_lock import close, release, try_take
 from resources.store.records import to_json
 
@@ -35,7 +36,7 @@ class StepFault(msgspec.Struct, frozen=True):
 
 
 class RunNote(msgspec.Struct, frozen=True):
-    """A run: its process, its steps in order, the current ones, and how it ended."""
+    """A run: its process, its steps in order, the current ones, how it ended, what it has used."""
 
     run_id: str
     job: str
@@ -52,6 +53,7 @@ class RunNote(msgspec.Struct, frozen=True):
     faults: tuple[StepFault, ...] = ()
     failed_sources: dict[str, dict[str, str]] = {}  # reason by stage and source
     drifts: tuple[str, ...] = ()
+    used: Usage = msgspec.field(default_factory=Usage)
 
 
 class OpenNote:

@@ -13,6 +13,7 @@ import dagster as dg
 import msgspec
 import pytest
 from builders import open_corpus, write_corpus
+from verbs import Cli
 
 from pipeline_defs.commands.build.dagster_commands import (
     MODULE,
@@ -162,6 +163,28 @@ def test_one_source_is_built_as_far_as_a_stage(tmp_path: Path) -> None:
     assert not (tmp_path / "store/raw/notes").exists()
     assert (tmp_path / "home/tokenmill_runs").is_dir()
     assert (tmp_path / "home/dagster.yaml").is_file()
+
+
+def test_a_run_says_what_it_has_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    config = write_corpus(tmp_path)
+    for _ in range(2):  # the second has nothing to do
+        assert run(config, "--source", "prose", "--to", "raw").returncode == 0
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+
+    second, first = (run["used"] for run in cli.json("status")["ended"])
+
+    files = [*(tmp_path / "store/raw/prose").rglob("*.parquet")]
+    assert first["written_bytes"] == sum(path.stat().st_size for path in files) > 0
+    assert first["read_bytes"] > 0 and first["core_hours"] > 0
+    assert set(second.values()) == {0}
+    with dg.DagsterInstance.get() as instance:
+        tags = instance.get_runs()[1].tags
+    assert {name: tags[f"tokenmill/{name}"] for name in first} == {
+        name: str(round(used, 6)) for name, used in first.items()
+    }
 
 
 def test_the_exit_code_is_that_of_the_command_that_fails(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from cyclopts import Parameter
 
 from pipeline_defs.commands.terminal import Json, Positive, Row, print_json, print_table, say
 from resources.dagster_home import dagster_home, prepare_home, records_folder
+from resources.engine.cost import Usage
 from resources.runs.run_notes import RUNNING, RunNote, is_gone, read_notes
 from resources.settings.pipeline import Settings, config_path, load_settings, store_root
 from resources.store.medium import medium_of
@@ -66,7 +67,7 @@ class Running(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """A run that has ended, the first line of what it failed at, and the drifts that it found."""
+    """A run that has ended, what it failed at in a line, the drifts it found, and what it used."""
 
     run_id: str
     job: str
@@ -76,6 +77,7 @@ class Ended(msgspec.Struct, frozen=True):
     seconds: float
     error: str
     drifts: tuple[str, ...] = ()
+    used: Usage = msgspec.field(default_factory=Usage)
 
 
 class StageState(msgspec.Struct, frozen=True):
@@ -191,6 +193,7 @@ def ended_of(note: RunNote) -> Ended:
         seconds=round(ended - note.started, 1),
         error=note.faults[0].error if note.faults else "",
         drifts=note.drifts,
+        used=note.used,
     )
 
 
@@ -258,11 +261,15 @@ def show(found: Status) -> None:
     if not found.running:
         say("No run is working.")
     ended = (
-        (run.run_id[:8], run.job, run.state, run.error[:LONGEST_REASON], ago(run.ended), took)
+        (
+            *(run.run_id[:8], run.job, run.state, run.error[:LONGEST_REASON]),
+            *(ago(run.ended), duration(run.seconds), f"{run.used.core_hours:,.2f}"),
+            *(f"{num / 1e6:,.0f}" for num in (run.used.read_bytes, run.used.written_bytes)),
+        )
         for run in found.ended
-        for took in [duration(run.seconds)]
     )
-    print_table("last runs", ("run", "job", "state", "error"), ("ended", "took"), ended)
+    numbers = ("ended", "took", "core hours", "MB read", "MB written")
+    print_table("last runs", ("run", "job", "state", "error"), numbers, ended)
     texts = ("source and stage", "state", "reason")
     print_table("stages", texts, ("rows", "last run"), stage_rows(found))
     say(*(f"drift in run {run.run_id[:8]}: {drift}" for run in found.ended for drift in run.drifts))
