@@ -67,7 +67,7 @@ osd class dir = /usr/lib/x86_64-linux-gnu/rados-classes
 public addr = 127.0.0.1
 [client.rgw]
 # without tcp_nodelay a GET of 1 KB takes 46 ms, not 2
-rgw frontends = beast endpoint=127.0.0.1:{port} tcp_nodelay=1
+rgw frontends = beast endpoint={address}:{port} tcp_nodelay=1
 rgw data = {folder}/rgw
 rgw enable usage log = false
 rgw enable ops log = false
@@ -78,18 +78,20 @@ rgw thread pool size = 64
 class Gateway:
     """A running gateway; `kill` and `start` interrupt it, what it stores stays."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, address: str = "127.0.0.1") -> None:
         if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
             pytest.fail(f"no {', '.join(missing)}: apt-get install {PACKAGES}")
         self.folder = folder
         self.port, monitor_port = free_port(), free_port()
-        self.endpoint = f"http://127.0.0.1:{self.port}"
+        self.endpoint = f"http://{address}:{self.port}"
         self.daemons: list[subprocess.Popen[bytes]] = []
         self.gateway: subprocess.Popen[bytes] | None = None
         for name in ("mon", "osd", "run", "rgw"):  # the daemons' own state
             (folder / name).mkdir(parents=True)
         fsid = str(uuid.uuid4())
-        text = CONFIG.format(fsid=fsid, folder=folder, port=self.port, monitor_port=monitor_port)
+        text = CONFIG.format(
+            fsid=fsid, folder=folder, address=address, port=self.port, monitor_port=monitor_port
+        )
         (folder / "ceph.conf").write_text(text)
         (folder / "keyring").touch()
         try:

@@ -14,6 +14,7 @@ from resources.engine.system_errors import (
     CONTINUES,
     WAYS,
     SystemFault,
+    causes_of,
     errno_of,
     explain,
     is_final,
@@ -61,10 +62,8 @@ def records_fault(error: BaseException) -> str | None:
             "dagster.yaml in DAGSTER_HOME puts Dagster's records into PostgreSQL, and the package "
             "dagster-postgres is not installed. Install it: pip install 'tokenmill[postgres]'"
         )
-    cause: BaseException | None = error
-    while cause is not None and not type(cause).__module__.startswith("psycopg2"):
-        cause = cause.__cause__ or cause.__context__
-    if cause is None:
+    causes = (each for each in causes_of(error) if type(each).__module__.startswith("psycopg2"))
+    if (cause := next(causes, None)) is None:
         return None
     first = str(cause).partition("\n")[0]
     return f"Dagster's records in PostgreSQL cannot be used: {first}. {CONTINUES_WITH_RECORDS}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import signal
 import socket
 import sys
@@ -17,35 +18,36 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
+from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from resources.engine.cost import NO_COST, Cost
 from resources.engine.fork_server import end_with_parent, use_environment
-from resources.engine.run_task import Ended, PartError, PartTask, run_task, use_threads
+from resources.engine.ray_cluster import LOOK_SECONDS, Attempt, Cluster
+from resources.engine.run_task import Ended, NodeFault, PartError, PartTask, run_task, use_threads
 from resources.engine.system_errors import CONTINUES, SystemFault
 from resources.settings.engine import EngineConfig
 from resources.settings.plug_ins import all_identities
 from resources.store.disk import add_files
 
-# The worker of `filtered`, the largest, took 475 MB for parts of 3 MB and 585 MB for 19 MB.
-BYTES_PER_WORK_BYTE = 8
-MEMORY_STEP = 128 << 20  # tasks of equal demands share workers
 OBJECT_STORE_BYTES = 80 << 20  # receipts only; Ray takes no less
-LOOK_SECONDS = 1.0
-SILENT_SECONDS = 20.0  # of the head; after 60 Ray ends the driver
-NOTICE_SECONDS = 60.0
-AHEAD_SECONDS = 0.25  # of work that is submitted beyond what runs
+CLOCK_SECONDS = 300.0  # object stores refuse requests that are 900 s off
 RECENT = 16  # tasks whose mean time counts
+PLACE = re.compile(r"\(pid=\d+, ip=([^,)]+)")  # in Ray's errors
 CODE = Path(__file__).parents[2]
 PACKAGES = ("assets", "corpus_loader", "pipeline_defs", "resources")
 SAME_BYTES = ("numba", "numpy", "polars", "pyarrow", "tokenizers")  # what the output depends on
 
 Message = Ended[Any] | SystemFault | str | None  # None: connected, or all tasks have ended
+
+
+class WorkerFault(NodeFault):
+    """A part that no worker of a node can begin, as any other part."""
 
 
 def drive(pipe: Connection, config: EngineConfig, environment: Mapping[str, str]) -> None:
@@ -56,10 +58,11 @@ def drive(pipe: Connection, config: EngineConfig, environment: Mapping[str, str]
     with suppress(EOFError, BrokenPipeError):  # the step has ended
         try:
             connect(config)
+            cluster = Cluster(config)
             pipe.send(None)
             while True:
-                function, tasks, config = pipe.recv()
-                for message in submit(function, tasks, config):
+                function, tasks, cluster.config = pipe.recv()
+                for message in submit(function, tasks, cluster):
                     pipe.send(message)
                 pipe.send(None)
         except SystemFault as fault:
@@ -82,6 +85,7 @@ def connect(config: EngineConfig) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reports them to its makers
     os.environ.setdefault("RAY_task_oom_retries", str(config.retries))  # it retries for ever
     os.environ.setdefault("RAY_worker_niceness", "0")  # 15: 3 % of a core that others use
+    os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")  # at the end, by the thread that watches
     # Notes on its tasks, for `ray list tasks`: 4 KB a task, and a seventh of the rate.
     os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
     local = {
@@ -129,46 +133,75 @@ def zipped_code(folder: Path) -> str:
 
 
 def submit(
-    function: Callable[[Any], Any], tasks: Sequence[PartTask], config: EngineConfig
+    function: Callable[[Any], Any], tasks: Sequence[PartTask], cluster: Cluster
 ) -> Iterator[Ended[Any] | str]:
     """Yield each task as it ends, and notices of tasks that wait for the cluster."""
     import ray
 
-    cluster, code = Cluster(config), code_digest()
-    options = {"num_cpus": 1, "max_retries": config.retries}
-    remote = cache(lambda demand: ray.remote(run_on_node).options(memory=demand, **options))
-    waiting = iter(enumerate(tasks))
-    running: dict[Any, tuple[int, PartTask, int]] = {}
+    remote, code = ray.remote(run_on_node), code_digest()
+    todo = (Attempt(index, task, cluster.demand(task)) for index, task in enumerate(tasks))
+    cluster.begun_twice.clear()
+    again: list[Attempt] = []
+    running: dict[Any, Attempt] = {}
     while True:
-        while len(running) < cluster.width() and (item := next(waiting, None)) is not None:
-            index, task = item
-            demand = cluster.demand(task)
-            receipt = remote(demand).remote(function, index, task, code)
-            running[receipt] = (index, task, demand)
+        more = [*islice(todo, max(0, cluster.width() - len(running)))]
+        for attempt in [*again, *more]:
+            options = cluster.options(attempt)
+            receipt = remote.options(**options).remote(function, attempt.index, attempt.task, code)
+            running[receipt] = attempt
         if not running:
             return
         done, rest = ray.wait([*running], timeout=LOOK_SECONDS)
         if done and rest:
             done += ray.wait(rest, num_returns=len(rest), timeout=0)[0]
-        for receipt in done:
-            index, task, _ = running.pop(receipt)
-            ended = ended_of(receipt, index, task)
-            cluster.seconds += (ended.cost.seconds - cluster.seconds) / RECENT
-            yield ended
+        again = []
+        for outcome in (end(receipt, running, cluster) for receipt in done if receipt in running):
+            if isinstance(outcome, Ended):
+                yield outcome
+            elif outcome is not None:
+                again.append(outcome)
         yield from cluster.notices([*running.values()], has_moved=bool(done))
+        if not more:
+            again += cluster.stuck([*running.values()])
+
+
+def end(receipt: Any, running: dict[Any, Attempt], cluster: Cluster) -> Ended[Any] | Attempt | None:
+    """Return how a task ended, or the next attempt at it; None if another attempt is under way."""
+    import ray
+
+    attempt = running.pop(receipt)
+    ended, node = ended_of(receipt, attempt, cluster)
+    others = []
+    if attempt.index in cluster.begun_twice:
+        others = [other for other in running if running[other].index == attempt.index]
+    if isinstance(ended.error, NodeFault):
+        if others:
+            return None
+        if (elsewhere := cluster.elsewhere(attempt, ended.error, node)) is not None:
+            return elsewhere
+        if isinstance(ended.error, WorkerFault):
+            raise SystemFault(str(ended.error))
+    for other in others:
+        del running[other]
+        ray.cancel(other, force=True)
+    cluster.seconds += (ended.cost.seconds - cluster.seconds) / RECENT
+    return ended
 
 
 def run_on_node(
     function: Callable[[Any], Any], index: int, task: PartTask, code: str
-) -> Ended[Any]:
-    """Run one task in a worker of a node, if its code is the driver's."""
+) -> tuple[Ended[Any], str, float]:
+    """Run one task in a worker of a node, if its code is the driver's, and give its clock."""
+    import ray
+
     if code != code_digest():
         raise RuntimeError(
             f"{socket.gethostname()} has another version of this package, or of "
             f"{', '.join(SAME_BYTES)} or a plug-in, in {CODE}: its output could differ"
         )
     prepare_worker()
-    return run_task(function, index, task)
+    ended = run_task(function, index, task)
+    return ended, ray.get_runtime_context().get_node_id(), time.time()
 
 
 @cache
@@ -186,30 +219,46 @@ def code_digest() -> str:
     return digest.hexdigest()
 
 
-def ended_of(receipt: Any, index: int, task: PartTask) -> Ended[Any]:
-    """Return how a task ended: as it says itself, or lost with its worker or node.
-
-    Raises SystemFault if workers cannot run any task.
-    """
+def ended_of(receipt: Any, attempt: Attempt, cluster: Cluster) -> tuple[Ended[Any], str]:
+    """Return how a task ended, as it says itself or lost with its worker or node, and its node."""
     import ray
     from ray.exceptions import RayError, RayTaskError, RuntimeEnvSetupError
 
+    title, node = attempt.task.title, ""
     try:
-        ended: Ended[Any] = ray.get(receipt)
+        ended, node, clock = ray.get(receipt)
     except (RayTaskError, RuntimeEnvSetupError) as error:
+        place = PLACE.search(str(error))
+        node = cluster.node_at(place[1]) if place else ""
         cause = first_line(getattr(error, "cause", None) or error)
-        raise SystemFault(
-            f"{task.title}: a worker cannot run it: {cause}. Every node needs this package and its "
-            f"dependencies, or its dependencies only with `engine.ray.code: sent`: {CONTINUES}"
-        ) from None
+        fault: PartError = WorkerFault(
+            f"{title}: a worker{cluster.of_node(node)} cannot run it: {cause}. Every node needs "
+            "this package and its dependencies, or its dependencies only with "
+            f"`engine.ray.code: sent`: {CONTINUES}"
+        )
     except RayError as error:
         fault = PartError(
-            f"{task.title}: its worker or its node was lost at every attempt "
+            f"{title}: its worker or its node was lost at every attempt "
             f"({type(error).__name__}: {first_line(error)}). Lower `part_bytes`, or raise "
             "`engine.ray.task_bytes` or `engine.retries`, then run again: finished parts are kept."
         )
-        return Ended(index, None, fault, NO_COST)
-    return replace(ended, cost=on_this_clock(ended.cost))
+    else:
+        ended = replace(ended, cost=on_this_clock(ended.cost))
+        return with_clock(ended, clock - time.time(), cluster.of_node(node)), node
+    return Ended(attempt.index, None, fault, NO_COST), node
+
+
+def with_clock(ended: Ended[Any], ahead: float, of_node: str) -> Ended[Any]:
+    """Blame the clock of a node for an error if it is wrong: servers refuse its requests."""
+    error = ended.error
+    if error is None or isinstance(error, NodeFault) or abs(ahead) < CLOCK_SECONDS:
+        return ended
+    fault = NodeFault(
+        f"{error}. The clock{of_node} is {abs(ahead):,.0f} s "
+        f"{'ahead of' if ahead > 0 else 'behind'} that of the build's machine: set it (NTP), "
+        f"{CONTINUES}"
+    )
+    return replace(ended, error=fault)
 
 
 def first_line(error: BaseException) -> str:
@@ -221,108 +270,3 @@ def on_this_clock(cost: Cost) -> Cost:
     """Move a cost to this machine's monotonic clock: the part has ended just now."""
     now = time.monotonic()
     return replace(cost, start=now - cost.seconds, end=now)
-
-
-@dataclass
-class Cluster:
-    """The cluster as it was a second ago: its cores, its largest node, and whether it answers."""
-
-    config: EngineConfig
-    cores: int = 0
-    largest_bytes: int = 0
-    head: tuple[str, int] | None = None
-    looked: float = 0.0
-    answered: float = 0.0
-    seconds: float = 1.0  # of a task, about the mean of the last ones
-    moved: float = field(default_factory=time.monotonic)  # when a task ended, or waiting was told
-    too_large: PartTask | None = None  # the first task that asks for more than any node has
-    has_told: bool = False
-
-    def __post_init__(self) -> None:
-        import ray
-
-        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
-        self.head = (host, int(port))
-        if not self.head_answers():  # the Ray Client speaks with the head's own address
-            self.head = None
-        self.look()
-
-    def head_answers(self) -> bool:
-        """Return whether the head takes a connection."""
-        try:
-            socket.create_connection(self.head, timeout=2.0).close()  # type: ignore[arg-type]
-        except OSError:
-            return False
-        return True
-
-    def look(self) -> None:
-        """Look at the nodes, unless that was done a second ago.
-
-        Raises SystemFault if the head is gone; to ask Ray would then take a minute, and end this
-        process.
-        """
-        import ray
-
-        now = time.monotonic()
-        if now - self.looked < LOOK_SECONDS:
-            return
-        self.looked = now
-        if self.head is not None and not self.head_answers():
-            if now - self.answered > SILENT_SECONDS:
-                raise SystemFault(
-                    f"The head of the Ray cluster at {self.head[0]}:{self.head[1]} has not "
-                    f"answered for {SILENT_SECONDS:g} s. Start the cluster again, {CONTINUES}"
-                )
-            return
-        self.answered = now
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        working = [node for node in nodes if node.get("CPU", 0) >= 1]
-        self.cores = sum(int(node["CPU"]) for node in working)
-        self.largest_bytes = max((int(node.get("memory", 0)) for node in working), default=0)
-
-    def width(self) -> int:
-        """Return how many tasks may be under way: a few more than there are cores.
-
-        Of tasks of milliseconds, as many more as the cluster computes in a quarter of a second: the
-        way to a node takes longer than the task.
-        """
-        ahead = self.cores * min(AHEAD_SECONDS / max(self.seconds, 1e-3), 100.0)
-        return min(self.config.workers or sys.maxsize, self.cores + max(4, int(ahead)))
-
-    def demand(self, task: PartTask) -> int:
-        """Return the memory that a task asks its node for: at most all of the largest node."""
-        needed = self.config.ray.task_bytes + BYTES_PER_WORK_BYTE * task.work_bytes
-        rounded = -(-needed // MEMORY_STEP) * MEMORY_STEP
-        if not 0 < self.largest_bytes < rounded:
-            return rounded
-        self.too_large = self.too_large or task
-        return self.largest_bytes
-
-    def notices(
-        self, running: Sequence[tuple[int, PartTask, int]], *, has_moved: bool
-    ) -> Iterator[str]:
-        """Look at the cluster; yield what its user should know: once, or once a minute."""
-        self.look()
-        if self.too_large is not None and not self.has_told:
-            self.has_told = True
-            yield (
-                f"{self.too_large.title} may take more memory than the largest node has "
-                f"({self.largest_bytes / 1e9:.1f} GB): it asks for all of that. If its worker "
-                "dies, lower `part_bytes`, or add a larger node."
-            )
-        now = time.monotonic()
-        if has_moved or now - self.moved > NOTICE_SECONDS:
-            self.moved = now
-            if not has_moved and not self.cores:
-                yield f"{len(running):,} parts wait: the cluster has no node with a core."
-            elif not has_moved:
-                yield from self.waiting_for_memory(running)
-
-    def waiting_for_memory(self, running: Sequence[tuple[int, PartTask, int]]) -> Iterator[str]:
-        """Yield a line on each task that no node can take, since a larger one has left."""
-        for _, task, demand in running:
-            if demand > self.largest_bytes:
-                yield (
-                    f"{task.title} waits for a node with {demand / 1e9:.1f} GB of memory: the "
-                    f"largest has {self.largest_bytes / 1e9:.1f}. Add one, or lower `part_bytes`."
-                )

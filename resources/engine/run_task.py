@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 import polars as pl
 
 from resources.engine.cost import Cost, begin_part
-from resources.engine.system_errors import Explanation, errno_of, explain, is_final
+from resources.engine.system_errors import Explanation, causes_of, errno_of, explain, is_final
 from resources.store.scratch import computing
 
 Result = TypeVar("Result")
@@ -52,6 +52,10 @@ class PartUseError(PartError, ValueError):
     """A part that no retry can compute: its input or config is wrong, or a disk is full."""
 
 
+class NodeFault(PartUseError):
+    """A part that its machine refuses: another one may have room, the package or the right time."""
+
+
 @dataclass(frozen=True)
 class Ended(Generic[Result]):
     """A task that has ended: with a result, or with an error that names its part."""
@@ -76,8 +80,9 @@ def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ende
             result = function(task)
     except Exception as error:  # noqa: BLE001 - it is yielded, and its caller raises it
         number = errno_of(error)
-        is_use = isinstance(error, ValueError) or is_final(number)
-        fault = (PartUseError if is_use else PartError)(
+        kind = PartUseError if isinstance(error, ValueError) else PartError
+        lacks_package = any(isinstance(each, ImportError) for each in causes_of(error))
+        fault = (NodeFault if is_final(number) or lacks_package else kind)(
             f"{task.title}: {type(error).__name__}: {error}"
         )
         fault.errno = number

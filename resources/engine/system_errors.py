@@ -127,12 +127,20 @@ def failing_path(error: BaseException, number: int, store: Path | None) -> str:
 
 def named_path(error: BaseException | None) -> str:
     """Return the path that an error, or one that it is due to, names; "" for none."""
-    while error is not None:
-        name = getattr(error, "filename", None)
+    for each in causes_of(error):
+        name = getattr(each, "filename", None)
         if isinstance(name, str | os.PathLike) and os.path.isabs(name):
             return os.fspath(name)
-        error = error.__cause__ or error.__context__
     return ""
+
+
+def causes_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and those that it is due to, each once: they may go round in a circle."""
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        yield error
+        seen.append(error)
+        error = error.__cause__ or error.__context__
 
 
 def other_folders() -> tuple[Path, Path, Path]:

@@ -40,18 +40,34 @@ def prepare_environment(folder: Path) -> None:
 
 @dataclass
 class RayNodes:
-    """The nodes of a cluster by their addresses on loopback; `folder` has a short path.
+    """The nodes of a cluster by their addresses; `folder` has a short path.
 
-    `own_folder`: a path that every node has a disk of its own at.
+    `own_folder`: a path that every node has a disk of its own at, of `own_bytes`. `bridge`: the
+    address of the head in a network, where the others are in namespaces of their own; else they
+    are on loopback.
     """
 
     folder: Path
     own_folder: Path | None = None
+    own_bytes: str = "50%"
+    bridge: str = ""
+
+    @property
+    def head(self) -> str:
+        """The address of the head."""
+        return self.bridge or HEAD
+
+    @property
+    def address(self) -> str:
+        """The address of the head with its port."""
+        return f"{self.head}:6399"
 
     def start(self, *nodes: str) -> None:
         """Start the head and some nodes."""
         head = ("--head", "--port=6399", "--num-cpus=0", "--include-dashboard=false")
-        self.wait_for(self.begin(HEAD, *head, f"--temp-dir={self.folder}"))
+        if self.bridge:
+            make_bridge(self.bridge)
+        self.wait_for(self.begin(self.head, *head, f"--temp-dir={self.folder}"))
         self.add(*nodes)
 
     def add(self, *nodes: str) -> None:
@@ -59,17 +75,21 @@ class RayNodes:
         for node in nodes:
             self.wait_for(self.begin_node(node))
 
-    def begin_node(self, node: str) -> subprocess.Popen[bytes]:
-        """Begin to let a node join."""
-        own = (f"--address={ADDRESS}", "--num-cpus=1", f"--memory={NODE_BYTES}")
-        return self.begin(node, *own)
+    def begin_node(self, node: str, *program: str) -> subprocess.Popen[bytes]:
+        """Begin to let a node join, under a program that changes what it sees."""
+        own = (f"--address={self.address}", "--num-cpus=1", f"--memory={NODE_BYTES}")
+        return self.begin(node, *own, program=program)
 
-    def begin(self, node: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def begin(
+        self, node: str, *arguments: str, program: tuple[str, ...] = ()
+    ) -> subprocess.Popen[bytes]:
         """Start Ray for one node."""
-        command = [RAY, "start", f"--node-ip-address={node}", *SMALL, *arguments]
+        command = [*program, RAY, "start", f"--node-ip-address={node}", *SMALL, *arguments]
         if self.own_folder is not None:
-            mount = f'mount -t tmpfs tmpfs {self.own_folder} && exec "$@"'
+            mount = f'mount -t tmpfs -o size={self.own_bytes} tmpfs {self.own_folder} && exec "$@"'
             command = ["unshare", "--mount", "sh", "-c", mount, "sh", *command]
+        if self.bridge and node != self.head:
+            command = ["nsenter", f"--net={make_network(node)}", *command]
         with open(self.folder / f"{node}.log", "ab") as log:
             return subprocess.Popen(
                 command,
@@ -83,6 +103,14 @@ class RayNodes:
         code = starting.wait(DEADLINE_SECONDS)
         logs = "".join(path.read_text()[-2000:] for path in self.folder.glob("*.log"))
         assert code == 0, logs
+
+    def drain(self, node: str) -> None:
+        """Give a node notice, as docs/ray.md says."""
+        arguments = arguments_of(Path(f"/proc/{self.running()[node]}/cmdline"))
+        [name] = [each.partition("=")[2] for each in arguments if each.startswith("--node_id=")]
+        reason = ("--reason=DRAIN_NODE_REASON_PREEMPTION", "--reason-message=notice")
+        notice = (*reason, "--deadline-remaining-seconds=110", f"--node-id={name}")
+        subprocess.run([RAY, "drain-node", f"--address={self.address}", *notice], check=True)
 
     def running(self) -> dict[str, int]:
         """Return the process of the raylet of each node."""
@@ -99,14 +127,22 @@ class RayNodes:
         raylet = self.running()[node]
         for pid in [raylet, *descendants(raylet)]:
             kill(pid)
-        if node == HEAD:
+        if node == self.head:
             self.kill_head_server()
 
+    def head_server(self) -> list[int]:
+        """The server that knows the cluster's nodes, jobs and functions."""
+        paths = Path("/proc").glob("[0-9]*/cmdline")
+        return [
+            int(path.parent.name)
+            for path in paths
+            if (arguments_of(path) or [""])[0].endswith("/gcs_server")
+        ]
+
     def kill_head_server(self) -> None:
-        """Kill the server that knows the cluster's nodes, jobs and functions."""
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            if (arguments_of(path) or [""])[0].endswith("/gcs_server"):
-                kill(int(path.parent.name))
+        """Kill it."""
+        for pid in self.head_server():
+            kill(pid)
 
     def end(self) -> None:
         """Kill all nodes and the head."""
@@ -120,7 +156,44 @@ class RayNodes:
 
     def config(self, **ray: str | int | float) -> EngineConfig:
         """Return the settings of an engine on this cluster."""
-        return EngineConfig.model_validate({"kind": "ray", "ray": {"address": ADDRESS} | ray})
+        return EngineConfig.model_validate({"kind": "ray", "ray": {"address": self.address} | ray})
+
+
+def make_bridge(address: str) -> None:
+    """Make the network that all nodes are in, and its address here."""
+    if " nodes:" in ip("link"):
+        return
+    names = Path("/run/netns")  # own ones: the names are files, which outlive this mount namespace
+    names.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(names)], check=True)
+    ip("link", "add", "nodes", "type", "bridge")
+    ip("addr", "add", f"{address}/24", "dev", "nodes")
+    ip("link", "set", "nodes", "up")
+
+
+def make_network(node: str) -> str:
+    """Make the network namespace of a node, with a cable to the bridge; return its path."""
+    name = cable(node)
+    if f"{name} " not in ip("netns", "list") + " ":
+        ip("netns", "add", name)
+        ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
+        ip("link", "set", name, "master", "nodes", "up")
+        for device in ("lo", "eth0"):
+            ip("-n", name, "link", "set", device, "up")
+        ip("-n", name, "addr", "add", f"{node}/24", "dev", "eth0")
+    return f"/run/netns/{name}"
+
+
+def cable(node: str) -> str:
+    """Return the name of the cable to a node: the device on the side of the bridge."""
+    return f"n{node.rpartition('.')[2]}"
+
+
+def ip(*arguments: str) -> str:
+    """Run ip(8)."""
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, (arguments, done.stderr)
+    return done.stdout
 
 
 def arguments_of(path: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """Functions for workers of a Ray cluster, which import them by name."""
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -48,6 +49,23 @@ def hold_first_attempt(part: Part) -> int:
     return square(part)
 
 
+def spin_first_attempt(part: Part) -> int:
+    """Never end the first attempt at a part, which works on."""
+    is_first = not notes(part.folder)
+    note(part)
+    while is_first:
+        pass
+    return square(part)
+
+
+def hold_until_drained(part: Part) -> int:
+    """End a part with a fault when a node has got its notice."""
+    note(part)
+    if part.fault:
+        wait_until((part.folder / "drained").exists)
+    return square(part)
+
+
 def wait_for_two_nodes(part: Part) -> int:
     """End when two nodes have begun parts."""
     note(part)
@@ -68,3 +86,19 @@ def crawl_on_first_node(part: Part) -> int:
 def code_of_worker(_part: Part) -> str:
     """The folder that the worker has imported this package from."""
     return str(Path(str(resources.__file__)).parents[1])
+
+
+def refuse_on_a_node(part: Part) -> int:
+    """Fail as the part's fault says, on the node that it names; on all nodes for "all"."""
+    kind, _, node = part.fault.partition("@")
+    note(part)
+    time.sleep(0.3)  # so that all nodes get some
+    if kind and node in ("all", node_of_worker()):
+        raise MACHINE_FAULTS[kind]
+    return square(part)
+
+
+MACHINE_FAULTS: dict[str, Exception] = {
+    "full": OSError(errno.ENOSPC, "No space left on device"),
+    "package": ModuleNotFoundError("No module named 'kaldi'"),
+}

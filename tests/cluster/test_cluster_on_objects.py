@@ -71,7 +71,7 @@ def site_on(machines: Machines, folder: Path, bucket: str) -> Site:
     machines.gateway.make_bucket(bucket)
     site = make_site(folder, "ray")
     config = yaml.safe_load(site.config.read_text())
-    config["engine"] = {"kind": "ray", "ray": {"address": ADDRESS}}
+    config["engine"] = {"kind": "ray", "ray": {"address": machines.nodes.address}}
     site.config.write_text(yaml.safe_dump(config, sort_keys=False))
     return replace(site, url=f"s3://{bucket}/corpus")
 

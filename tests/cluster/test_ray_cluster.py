@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,14 @@ from resources.engine.map_parts import map_parts
 from resources.engine.ray_tasks import end_drivers
 from resources.engine.run_task import Ended, PartError
 from resources.engine.system_errors import SystemFault
-from tests.cluster.ray_nodes import ADDRESS, HEAD, RayNodes, prepare_environment
+from tests.cluster.ray_nodes import ADDRESS, HEAD, ROOT, RayNodes, prepare_environment
 from tests.cluster.ray_parts import (
     code_of_worker,
     crawl_on_first_node,
     hold_first_attempt,
+    hold_until_drained,
     notes,
+    refuse_on_a_node,
     wait_for_two_nodes,
     wait_until,
 )
@@ -169,6 +172,91 @@ def test_a_part_larger_than_any_node_runs_and_is_told_of(
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 1
     assert "part-0 may take more memory than the largest node has (2.0 GB)" in told[0]
+
+
+@pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
+    """What a new driver, which knows nothing of the nodes yet, has warned of."""
+    end_drivers()
+    with caplog.at_level(logging.WARNING, "tokenmill"):
+        yield lambda: [record.getMessage() for record in caplog.records]
+    end_drivers()
+
+
+@pytest.mark.parametrize("kind", ["full", "package"])
+def test_a_node_that_fails_two_parts_is_left_out(
+    cluster: RayNodes, tmp_path: Path, warnings: Callable[[], list[str]], kind: str
+) -> None:
+    tasks = parts(tmp_path, *[f"{kind}@{FIRST}"] * 20)
+    assert len(results(map_parts(refuse_on_a_node, tasks, cluster.config()))) == 20
+    failed = [title for title, node, _ in notes(tmp_path) if node == FIRST]
+    assert len(failed) >= 2
+    first, left_out = warnings()
+    assert f"({FIRST}); another node tries it. part-" in first
+    assert f"({FIRST}) is left out: 2 parts failed there" in left_out
+    assert f"The disk of /tmp on {socket.gethostname()}" in left_out or kind == "package"
+    again = parts(tmp_path / "again", *[""] * 6)
+    again[0].folder.mkdir()
+    assert len(results(map_parts(refuse_on_a_node, again, cluster.config()))) == 6
+    assert {node for _, node, _ in notes(tmp_path / "again")} == {SECOND}
+    assert len(warnings()) == 2
+
+
+def test_an_error_that_follows_its_part_is_the_parts(
+    cluster: RayNodes, tmp_path: Path, warnings: Callable[[], list[str]]
+) -> None:
+    tasks = parts(tmp_path, "", "full@all", "full@all", *[""] * 20)
+    ended = list(map_parts(refuse_on_a_node, tasks, cluster.config()))
+    assert sorted(each.index for each in ended if each.error) == [1, 2]
+    tried = [(title, node) for title, node, _ in notes(tmp_path)]
+    for task in tasks[1:3]:
+        assert {node for title, node in tried if title == task.title} == {FIRST, SECOND}
+    healthy = [node for title, node in tried if title not in ("part-1", "part-2")]
+    assert min(healthy.count(FIRST), healthy.count(SECOND)) > 3  # neither is left out for long
+
+
+def test_a_node_with_other_code_is_left_out(
+    cluster: RayNodes, tmp_path: Path, warnings: Callable[[], list[str]]
+) -> None:
+    other, folder = tmp_path / "other", tmp_path / "parts"
+    folder.mkdir()
+    shutil.copytree(ROOT / "resources", other)
+    (other / "__init__.py").write_text('"""Another version."""')
+    cluster.kill(FIRST)
+    mount = f'mount --bind {other} {ROOT / "resources"} && exec "$@"'
+    program = ("unshare", "--mount", "sh", "-c", mount, "sh")
+    cluster.wait_for(cluster.begin_node(LATE, *program))
+    tasks = parts(folder, *[""] * 20)
+    assert len(results(map_parts(refuse_on_a_node, tasks, cluster.config()))) == 20
+    assert {node for _, node, _ in notes(folder)} == {SECOND}
+    assert f"({LATE}) is left out: 2 parts failed there" in warnings()[1]
+    assert f"{socket.gethostname()} has another version of this package" in warnings()[1]
+
+
+def test_a_part_without_progress_is_begun_elsewhere(
+    cluster: RayNodes, tmp_path: Path, warnings: Callable[[], list[str]]
+) -> None:
+    assert results(map_parts(hold_first_attempt, parts(tmp_path, "held"), cluster.config())) == [0]
+    assert len({node for _, node, _ in notes(tmp_path)}) == 2
+    [told] = warnings()
+    assert "part-0 makes no progress on " in told
+
+
+def test_a_notice_drains_a_node(cluster: RayNodes, tmp_path: Path) -> None:
+    def give_notice() -> None:
+        wait_until(lambda: len({node for _, node, _ in notes(tmp_path)}) == 2)
+        cluster.drain(FIRST)
+        (tmp_path / "drained").touch()
+
+    notice = threading.Thread(target=give_notice)
+    notice.start()
+    tasks = parts(tmp_path, "held", "held", *[""] * 20)
+    assert len(results(map_parts(hold_until_drained, tasks, cluster.config()))) == 22
+    notice.join()
+    tried = [node for _, node, _ in notes(tmp_path)]
+    assert len(tried) == 22  # no part was killed
+    assert tried.count(FIRST) == 1
+    wait_until(lambda: FIRST not in cluster.running())
 
 
 def test_an_abandoned_pass_cancels_what_runs(cluster: RayNodes, tmp_path: Path) -> None:

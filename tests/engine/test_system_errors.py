@@ -15,6 +15,7 @@ import pytest
 from resources.engine.run_task import PartError, PartUseError, run_task
 from resources.engine.system_errors import (
     SystemFault,
+    causes_of,
     concerns_all,
     errno_of,
     explain,
@@ -143,3 +144,10 @@ def test_an_error_outside_of_parts_is_explained(tmp_path: Path) -> None:
 def test_an_error_that_is_not_the_systems_passes(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), final_errors_explained(tmp_path):
         os.stat(tmp_path / "missing")
+
+
+def test_errors_that_are_due_to_each_other_are_gone_through_once() -> None:
+    first, second = ValueError("first"), OSError(errno.ENOSPC, "No space left on device")
+    first.__cause__, second.__context__ = second, first  # `raise first from second`, caught there
+    assert [*causes_of(first)] == [first, second]
+    assert "is full" in explain(first, errno.ENOSPC, None).fact

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -10,7 +16,7 @@ import pytest
 from builders import Build, hashes, open_corpus, write_corpus
 from command_line import LONGEST_SECONDS, start, until
 from many_runs import begin_runs, exit_codes
-from postgres_server import PostgresServer
+from postgres_server import USER, PostgresServer, free_port
 
 from pipeline_defs.commands.unexpected_errors import records_fault
 
@@ -75,6 +81,60 @@ def test_a_killed_server_fails_the_run_and_the_same_command_finishes_it(
     undisturbed = open_corpus(config, tmp_path / "other")
     build(undisturbed, "raw", "filtered")
     assert files_of(tmp_path / "store") == files_of(tmp_path / "other")
+
+
+POOL = """
+[databases]
+postgres = host=127.0.0.1 port={server}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+auth_type = scram-sha-256
+auth_file = {folder}/users
+unix_socket_dir =
+pool_mode = session
+max_client_conn = 500
+server_login_retry = 1
+query_wait_timeout = 120
+ignore_startup_parameters = extra_float_digits,options
+"""
+
+
+@pytest.fixture
+def pool(tmp_path: Path, records: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """The port of a PgBouncer before the server, to which Dagster connects, as docs/cluster.md."""
+    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+    assert program, "apt-get install pgbouncer"
+    with tempfile.TemporaryDirectory(prefix="pgbouncer-") as name:
+        folder, port = Path(name), free_port()
+        text = POOL.format(server=records.port, port=port, folder=folder)
+        (folder / "pool.ini").write_text(text)
+        (folder / "users").write_text(f'"{USER}" "{records.password}"')
+        if os.geteuid() == 0:  # it refuses root
+            for path in (folder, *folder.iterdir()):
+                shutil.chown(path, "postgres")
+        as_user = ["-u", "postgres"] if os.geteuid() == 0 else []
+        pooler = subprocess.Popen([program, "-q", *as_user, str(folder / "pool.ini")])
+        monkeypatch.setenv("DAGSTER_POSTGRES_PORT", str(port))
+        yield port
+        pooler.terminate()
+        pooler.wait()
+
+
+def test_a_failover_of_30_seconds_behind_a_pool_ends_no_run(
+    tmp_path: Path, records: PostgresServer, pool: int
+) -> None:
+    config = write_corpus(tmp_path)
+    run = start(config, CORPUS, "build", "--to", "filtered")
+    until(lambda: list(tmp_path.glob("store/raw/*/_parts/*.json")), run)
+    records.kill()
+    time.sleep(30)
+    assert run.poll() is None
+    records.start()
+
+    assert run.wait(LONGEST_SECONDS) == 0, (tmp_path / "out.log").read_text()[-2000:]
+    with dg.DagsterInstance.get() as instance:
+        assert [each.status for each in instance.get_runs()] == [SUCCESS]
 
 
 def files_of(store: Path) -> dict[str, str]:
