@@ -61,6 +61,7 @@ class CorpusExecutor(dg.Executor):
         with (
             warm_server(stages, as_fork=can_be_forked()),
             ended_by_signals(plan_context.instance, plan_context.run_id, tidy) as is_interrupted,
+            self.corpus.store.session(),
             final_errors_explained(self.corpus.store.root),
         ):
             events = self.events(plan_context, execution_plan, is_interrupted)

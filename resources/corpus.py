@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from resources.settings.pipeline import Settings
 from resources.store.named_states import Rollback
@@ -18,7 +19,7 @@ class Corpus:
     `behind` are the sources that failed in an earlier stage of the run that uses the corpus, and
     those that are rolled back: their states in different stages may be of different runs.
     `rollbacks` has these by source. `flags` are those of the stage's flags that the run config
-    sets.
+    sets. `planned` has what the plans of a step share, by name; None outside of planning.
     """
 
     settings: Settings
@@ -27,6 +28,7 @@ class Corpus:
     behind: frozenset[str] = field(default_factory=frozenset)
     flags: frozenset[str] = field(default_factory=frozenset)
     rollbacks: Mapping[str, Rollback] = field(default_factory=dict)
+    planned: dict[str, Any] | None = field(default=None, compare=False)
 
     @property
     def downloads(self) -> Path:

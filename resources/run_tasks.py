@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from resources.corpus import Corpus, stops_on_error
-from resources.engine.cost import USED, Cost
+from resources.engine.cost import USED, Cost, add_traffic
 from resources.engine.map_parts import map_parts
 from resources.engine.run_task import Ended, PartError, PartTask, PartUseError
 from resources.engine.system_errors import SystemFault, concerns_all
 from resources.progress import current
 from resources.settings.engine import EngineConfig
+from resources.store.medium import medium_of
 from resources.store.scratch import Scratch, scratch_of
 from resources.tasks import (
     SIMULTANEOUS,
@@ -131,10 +133,13 @@ def map_with_progress(
     first = tasks[0] if tasks else None
     if isinstance(first, Task) and (scratch := scratch_of(first.root)):
         function = OnScratch(function, scratch)
+        for folder in {Path(*task.place) for task in tasks if isinstance(task, Task)}:
+            medium_of(folder).write_to(folder)
     progress = current()
     progress.begin_pass(tasks)
     with stopped_by_errors(map_parts(function, tasks, config)) as all_ended:
         for ended in all_ended:
+            add_traffic(ended.cost)
             progress.end_part(tasks[ended.index], ended.cost)
             USED.core_hours += ended.cost.seconds / 3600
             USED.read_bytes += tasks[ended.index].work_bytes

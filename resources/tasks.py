@@ -211,7 +211,7 @@ def look_up(tasks: Sequence[Task[Any]]) -> list[list[PartRecord] | None]:
     found = []
     for task in tasks:
         if task.place not in places:
-            few = FEW if scratch_of(task.root) is None else 1  # a look at an object is a request
+            few = FEW if scratch_of(task.root) is None else 0  # a look at an object is a request
             is_many = numbers[task.place] > few
             places[task.place] = Snapshot(task.folder) if is_many else task.folder
         found.append(task.published_in(places[task.place]))

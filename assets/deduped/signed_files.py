@@ -45,6 +45,15 @@ class SignedSources:
 
 
 def signed_sources(corpus: Corpus) -> SignedSources:
+    """Return the newest signatures of all sources, read once for all plans of a step."""
+    planned = {} if corpus.planned is None else corpus.planned
+    if SIGNATURES.name not in planned:
+        planned[SIGNATURES.name] = read_signed_sources(corpus)
+    found: SignedSources = planned[SIGNATURES.name]
+    return found
+
+
+def read_signed_sources(corpus: Corpus) -> SignedSources:
     """Return the newest signatures of all sources.
 
     Left out are sources without signatures, and those that failed in this run and whose last good

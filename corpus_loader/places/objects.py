@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.threads import map_in_threads
+from corpus_loader.places.traffic import READ, REQUESTS, WRITTEN, count
 from corpus_loader.places.transports import BLOCK_BYTES, Interrupted, Patience
 from corpus_loader.places.url_secrets import redacted, shown, split_url
 
@@ -122,8 +123,10 @@ class Objects:
 
     def blocks(self, name: str, start: int) -> Iterator[bytes]:
         """Yield the bytes of an object from `start` on, once; raises Interrupted if cut."""
+        count(self.url, REQUESTS)
         with self.clear_errors(name, "read"):
             for block in self.answer(name, start).stream(min_chunk_size=BLOCK_BYTES):
+                count(self.url, READ, len(block))
                 yield bytes(block)
 
     def answer(self, key: str, start: int) -> Any:
@@ -164,7 +167,10 @@ class Objects:
                 self.obstore.list(self.store, prefix=prefix or None, offset=last, chunk_size=1000)
             )
             try:
-                return next(listing, ())
+                page = next(listing, ())
+                if not page and last:  # the end of the listing took no request
+                    count(self.url, REQUESTS, -1)
+                return page
             except BaseException:
                 listing = None
                 raise
@@ -205,7 +211,9 @@ class Objects:
 
         def get() -> tuple[bytes, ObjectInfo]:
             answer = self.obstore.get(self.store, key, options={"range": (start, stop)})
-            return bytes(answer.bytes()), object_info(answer.meta)
+            content = bytes(answer.bytes())
+            count(self.url, READ, len(content))
+            return content, object_info(answer.meta)
 
         try:
             return self.retried(key, "read", get)
@@ -234,6 +242,7 @@ class Objects:
                 info = object_info(answer.meta)
             before[:] = [info]
             for block in answer.stream(min_chunk_size=BLOCK_BYTES):
+                count(self.url, READ, len(block))
                 try:
                     file.write(block)
                 except OSError as error:
@@ -254,30 +263,34 @@ class Objects:
         store = self.store_for(len(content))
         self.retried(key, "written", lambda: self.send(store, key, content))
 
-    def put_from_file(self, key: str, path: Path) -> None:
-        """Write an object from a local file, over any that is there; readers never see a part.
+    def put_from_file(self, key: str, path: Path) -> str | None:
+        """Write an object from a local file, over any that is there; return its ETag.
 
-        Up to PUT_BYTES it is one PUT, so that a writer that is killed leaves nothing pending.
+        Readers never see a part. Up to PUT_BYTES it is one PUT, so that a writer that is killed
+        leaves nothing pending.
         """
         with path.open("rb") as file:
             num_bytes = os.fstat(file.fileno()).st_size
             store = self.store_for(num_bytes)
+            content: bytes | mmap.mmap | IO[bytes] = b""
             if num_bytes > PUT_BYTES:
-                self.retried(key, "written", lambda: self.send(store, key, file))
-            elif num_bytes:
-                # mapped: obstore would read all of it into memory
+                content = file
+            elif num_bytes:  # mapped: obstore would read all of it into memory
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                self.retried(key, "written", lambda: self.send(store, key, content))
-            else:
-                self.put(key, b"")
+            return self.retried(key, "written", lambda: self.send(store, key, content))
 
-    def send(self, store: ObjectStore, key: str, content: bytes | mmap.mmap | IO[bytes]) -> None:
-        """Write an object once: bytes by one PUT, a file in parts of 64 MiB."""
+    def send(
+        self, store: ObjectStore, key: str, content: bytes | mmap.mmap | IO[bytes]
+    ) -> str | None:
+        """Write an object once: bytes by one PUT, a file in parts of 64 MiB; return its ETag."""
         if isinstance(content, bytes | mmap.mmap):
-            self.obstore.put(store, key, content, use_multipart=False)
+            count(self.url, WRITTEN, len(content))
+            done = self.obstore.put(store, key, content, use_multipart=False)
         else:
             content.seek(0)
-            self.obstore.put(store, key, content, use_multipart=True, chunk_size=1 << 26)
+            count(self.url, WRITTEN, os.fstat(content.fileno()).st_size)
+            done = self.obstore.put(store, key, content, use_multipart=True, chunk_size=1 << 26)
+        return done["e_tag"]
 
     def store_for(self, num_bytes: int) -> ObjectStore:
         """Return the client for a PUT: its time grows with the bytes."""
@@ -295,6 +308,7 @@ class Objects:
         Of several writers with different contents exactly one gets True. Equal content counts as
         written: it may be an earlier attempt of this call whose answer was lost.
         """
+        count(self.url, WRITTEN, len(content))
         try:
             self.retried(
                 key, "written", lambda: self.obstore.put(self.store, key, content, mode="create")
@@ -332,8 +346,11 @@ class Objects:
         patience = patience or Patience()
         while True:
             try:
+                count(self.url, REQUESTS)
                 with self.clear_errors(key, done):
-                    return request()
+                    result = request()
+                    count(self.url, READ, len(result) if isinstance(result, bytes) else 0)
+                    return result
             except Interrupted as error:
                 patience.wait(str(error), error, f"Check the network, the endpoint, {CHECK}")
 

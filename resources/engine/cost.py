@@ -6,12 +6,15 @@ import os
 import resource
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+
+from corpus_loader.places.traffic import SENT, Traffic, count, this_process
 
 
 @dataclass(frozen=True)
@@ -21,12 +24,16 @@ class Cost:
     start, end   seconds on the system's monotonic clock, which all processes share
     cpu_seconds  CPU seconds of the process while the part ran, as `CpuMeter` divides them
     peak_bytes   largest resident memory of the process that computed the part, in this pass
+    process      the process, by host and number
+    traffic      its requests to object stores while the part ran
     """
 
     start: float
     end: float
     cpu_seconds: float
     peak_bytes: int
+    process: str = ""
+    traffic: Traffic = field(default_factory=Counter, compare=False)
 
     @property
     def seconds(self) -> float:
@@ -91,8 +98,20 @@ GROUPS, PROCESS_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 def begin_part() -> Callable[[], Cost]:
     """Begin to measure a part; the function that is returned ends it and gives its cost."""
-    part, start = METER.begin(), time.monotonic()
-    return lambda: Cost(start, time.monotonic(), METER.end(part), peak_bytes())
+    part, start, before = METER.begin(), time.monotonic(), Counter(SENT)
+
+    def end_part() -> Cost:
+        end, cpu_seconds = time.monotonic(), METER.end(part)
+        return Cost(start, end, cpu_seconds, peak_bytes(), this_process(), SENT - before)
+
+    return end_part
+
+
+def add_traffic(cost: Cost) -> None:
+    """Count the requests of a part that another process computed with those of this one."""
+    if cost.process != this_process():
+        for (url, kind), number in cost.traffic.items():
+            count(url, kind, number)
 
 
 def peak_bytes() -> int:

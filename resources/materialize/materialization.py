@@ -66,6 +66,7 @@ from resources.stage import (
     WarningCheck,
     ZeroCheck,
 )
+from resources.store.medium import medium_of
 from resources.store.records import (
     DEFAULT_COMPRESSION,
     Manifest,
@@ -222,6 +223,7 @@ def corpus_of_step(
     config = context.op_execution_context.op_config
     flags = frozenset(flag for flag in stage.flags if config[flag])
     corpus = replace(context.resources.corpus, behind=frozenset(earlier), flags=flags)
+    medium_of(corpus.store.root).begin_step(stage.name)
     return with_rollbacks(corpus)
 
 
@@ -329,7 +331,7 @@ def publish_planned(
 ) -> dict[str, Committed]:
     """Compute and commit the partitions of some plans."""
     done: dict[str, Committed] = {}
-    with ExitStack() as every_writer:
+    with corpus.store.session(), ExitStack() as every_writer:
         writers = {name: every_writer.enter_context(ExitStack()) for name in plans}
         folders = {name: corpus.store.partition(stage.name, name) for name in plans}
         for name, folder in folders.items():
@@ -381,6 +383,7 @@ def commit(
     outcomes: list[Outcome],
 ) -> Committed:
     """Commit the manifest of one partition, and describe it."""
+    folder.medium.settle(folder.folder)
     manifest = manifest_of(stage, folder.name, plan, outcomes)
     if stage.before_commit:
         stage.before_commit(corpus, typed(manifest, stage), plan)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ def plan_rounds(
     All come at once, except sources whose server is slow to answer: they come when they are
     planned, and delay none of the others.
     """
+    corpus = replace(corpus, planned={})
 
     def plan(name: str) -> Plan:
         with final_errors_explained(corpus.store.root):

@@ -142,6 +142,19 @@ class LocalDisk:
         """Look at items with this medium, as many at a time as it pays; return what was found."""
         return [look(item) for item in items]
 
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Nothing to remember: a disk answers at once."""
+        yield
+
+    def begin_step(self, stage: str, *, sweeps: bool = False) -> None:
+        """Nothing to forget."""
+
+    def write_to(self, folder: Path) -> None:
+        """Nothing to forget."""
+
+    settle = write_to
+
     def sync(self, folder: Path) -> None:
         """Make what was published below a folder survive a power cut."""
         sync_all(folder)

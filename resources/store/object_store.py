@@ -2,13 +2,13 @@
 
 Of the object store only PUT, create (`If-None-Match: *`), GET, LIST and DELETE are asked for: no
 rename, no If-Match, no order of a listing. A published object never changes and its hash is in the
-manifest, so that a copy that is there is the object; records and manifests, which a repair may
-replace, are read from the object store each time.
+manifest, so that a copy that is there is the object. Records and manifests, which a repair may
+replace, are read from the object store; a run, which lists them, keeps copies by their ETag.
 
-An object store has no locks. Writers of a partition have leases instead:
+An object store has no locks. Writers have leases instead, a run one for all that it writes:
 
-    <partition>/_writers/<random>.writer     of a writer that works
-    <partition>/_writers/<random>.sweeper    of a writer that found itself alone, and removes files
+    <store>/_writers/<random>.writer     of a writer that works
+    <store>/_writers/<random>.sweeper    of a writer that found itself alone, and removes files
 
 Both are renewed every RENEW_SECONDS. One that was not renewed for its STALE_SECONDS is of a writer
 that died. Times are the object store's: those of leases in one listing, compared with that of the
@@ -24,26 +24,30 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from io import BufferedRandom
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
+import xxhash
+
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.object_stores import open_objects
-from corpus_loader.places.objects import Objects
+from corpus_loader.places.objects import ObjectInfo, Objects
 from corpus_loader.places.transports import read_blocks
-from resources.store.disk import make_folder
+from resources.store.disk import make_folder, write_temporary
+from resources.store.known_objects import KnownObjects
 from resources.store.records import StoreError
-from resources.store.scratch import Scratch, make_room, use
+from resources.store.scratch import Scratch, make_room, place_of, use
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 LEASES = "_writers"
+MANIFESTS, RECORDS = "_manifests", "_parts"
 WRITER, SWEEPER = ".writer", ".sweeper"
 RENEW_SECONDS = 30.0
 # Of a writer longer than the retries of a request, after which a renewal gives up. A sweeper stops
@@ -53,15 +57,13 @@ POLL_SECONDS = 0.5
 
 
 class WriterLease:
-    """The hold of a writer on a partition: its lease."""
+    """The hold of a writer: its lease."""
 
     lock: BufferedRandom | None = None
 
-    def __init__(self, objects: Objects, folder: str) -> None:
-        """`folder` is the partition's key."""
+    def __init__(self, objects: Objects) -> None:
         self.objects = objects
-        self.prefix = f"{folder}/{LEASES}"
-        self.key = f"{self.prefix}/{uuid.uuid4().hex}"
+        self.key = f"{LEASES}/{uuid.uuid4().hex}"
         self.renewed = 0.0
         self.is_sweeping = False
         self.ended = threading.Event()
@@ -79,8 +81,8 @@ class WriterLease:
         finally:
             self.ended.set()
             renewals.join()
-            for suffix in (SWEEPER, WRITER):
-                self.objects.delete(self.key + suffix)
+            self.share()
+            self.objects.delete(self.key + WRITER)
 
     def renew(self) -> None:
         """Write the lease with the time of now."""
@@ -100,7 +102,7 @@ class WriterLease:
 
     def others(self, suffix: str) -> list[str]:
         """Return the leases of that kind of other writers that live; dead ones are removed."""
-        leases = self.objects.list_objects(self.prefix)
+        leases = self.objects.list_objects(LEASES)
         own = next((each.modified for each in leases if each.key == self.key + WRITER), None)
         if own is None:
             raise self.lost()
@@ -134,7 +136,7 @@ class WriterLease:
     def lost(self) -> StoreError:
         """Return the error of a writer whose lease is gone."""
         return StoreError(
-            f"{self.objects.url}/{self.prefix}: the lease of this run could not be renewed for "
+            f"{self.objects.url}/{LEASES}: the lease of this run could not be renewed for "
             "minutes, so that another run may have removed its new files. Nothing more was "
             "committed: run the same command again."
         )
@@ -143,6 +145,17 @@ class WriterLease:
 def stale_after(key: str) -> timedelta:
     """Return the time after which a lease that was not renewed is of a dead writer."""
     return timedelta(seconds=STALE_SECONDS[SWEEPER if key.endswith(SWEEPER) else WRITER])
+
+
+def kept_path(path: Path, etag: str | None) -> Path | None:
+    """Return the path of a copy of this state of a record or manifest; None if none is kept.
+
+    None is of what is beside the stages, such as patches: a takedown removes text from them.
+    """
+    if etag is None or path.parent.name not in (MANIFESTS, RECORDS):
+        return None
+    state = xxhash.xxh3_64_hexdigest(etag.strip('"').encode())
+    return path.with_name(f".{path.name}.{state}")
 
 
 Item = TypeVar("Item")
@@ -185,26 +198,68 @@ class ObjectStore:
         self.objects = open_objects(scratch.remote.url)
         self.unswept = float("inf")  # bytes copied by this process since it counted
         self.guard = Lock()
+        self.known: KnownObjects | None = None  # within a session
+        self.lease: WriterLease | None = None
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Remember what is listed, and hold one lease for all that is written."""
+        if self.lease:
+            yield
+            return
+        with WriterLease(self.objects).held() as self.lease:
+            self.known = KnownObjects(self.objects, self.keep_newest)
+            try:
+                yield
+            finally:
+                self.known, self.lease = None, None
+
+    def begin_step(self, stage: str, *, sweeps: bool = False) -> None:
+        """List a stage, and what commands write beside the stages, when it is asked for next."""
+        if self.known:
+            self.known.begin_step(stage, sweeps=sweeps)
+
+    def write_to(self, folder: Path) -> None:
+        """Take no answer on a partition from a listing until `settle`: workers write to it."""
+        if self.known:
+            self.known.write_to(self.scratch.key(folder))
+
+    def settle(self, folder: Path) -> None:
+        """List a partition that workers wrote to when it is asked for next."""
+        if self.known:
+            self.known.settle(self.scratch.key(folder))
+
+    def children(self, folder: Path) -> Mapping[str, ObjectInfo | None] | None:
+        """Return what a session knows to be directly in a folder; None if it must be asked for."""
+        return self.known.children(self.scratch.key(folder)) if self.known else None
 
     def names(self, folder: Path) -> list[str]:
         """Return the names of objects and folders in a folder, sorted."""
-        return self.objects.names(self.scratch.key(folder))
+        known = self.children(folder)
+        return self.objects.names(self.scratch.key(folder)) if known is None else sorted(known)
 
     def sizes(self, folder: Path) -> dict[str, int]:
         """Return the size of every object directly in a folder."""
-        return self.objects.list_folder(self.scratch.key(folder))[0]
+        known = self.children(folder)
+        if known is None:
+            return self.objects.list_folder(self.scratch.key(folder))[0]
+        return {name: info.num_bytes for name, info in sorted(known.items()) if info}
 
     def files_below(self, folder: Path) -> Sequence[str]:
         """Return the key of every object below a folder, relative to it; no leases."""
+        key = self.scratch.key(folder)
+        known = self.known.below(key) if self.known else None
+        found = self.objects.list_objects(key) if known is None else known
         return [
-            key.removeprefix(f"{self.scratch.key(folder)}/")
-            for key in (info.key for info in self.objects.list_objects(self.scratch.key(folder)))
-            if f"/{LEASES}/" not in key
+            info.key.removeprefix(f"{key}/")
+            for info in found
+            if f"/{LEASES}/" not in info.key  # those of earlier versions
         ]
 
     def size(self, path: Path) -> int | None:
         """Return the size of an object, None if there is none."""
-        info = self.objects.head(self.scratch.key(path))
+        known = self.children(path.parent)
+        info = self.objects.head(self.scratch.key(path)) if known is None else known.get(path.name)
         return None if info is None else info.num_bytes
 
     def blocks(self, path: Path) -> Iterator[bytes]:
@@ -212,8 +267,29 @@ class ObjectStore:
         return read_blocks(self.objects, self.scratch.key(path))
 
     def read(self, path: Path) -> bytes:
-        """Read an object."""
-        return self.objects.get(self.scratch.key(path))
+        """Read a small object: the copy of this state of it if there is one."""
+        if (known := self.children(path.parent)) is None:
+            return self.objects.get(self.scratch.key(path))
+        if (info := known.get(path.name)) is None:
+            raise FileNotFoundError(f"{place_of(path)}: there is no such object")
+        copy = kept_path(path, info.etag)
+        if copy and use(self.scratch, copy):
+            return copy.read_bytes()
+        content, now = self.objects.get_part(info.key, 0, max(1, info.num_bytes))
+        if now != info:  # replaced since it was listed
+            return self.objects.get(info.key)
+        if copy:
+            make_folder(copy.parent)
+            os.replace(write_temporary(copy.parent, copy.name, content), copy)
+            self.count(len(content))
+        return content
+
+    def keep_newest(self, listed: Sequence[ObjectInfo]) -> None:
+        """Copy the newest manifest of each partition, many at a time, unless it is here."""
+        paths = (self.scratch.root / info.key for info in listed)
+        newest = {path.parent: path for path in paths if path.parent.name == MANIFESTS}
+        with suppress(FileNotFoundError):  # removed since
+            self.each(self.read, [*newest.values()])
 
     def open(self, path: Path) -> BinaryIO:
         """Open the copy of a small object, or a large one whose parts are requested one by one."""
@@ -242,14 +318,24 @@ class ObjectStore:
         """Write an object from a file, which becomes its copy."""
         if temporary == path and (not path.exists() or self.size(path) == path.stat().st_size):
             return  # published before; if the object is gone since, a copy replaces it
-        self.objects.put_from_file(self.scratch.key(path), temporary)
+        etag = self.objects.put_from_file(self.scratch.key(path), temporary)
+        self.forget(path)
         self.count(temporary.stat().st_size)
         make_folder(path.parent)
         os.replace(temporary, path)
+        if copy := kept_path(path, etag):
+            with suppress(FileExistsError):
+                os.link(path, copy)
 
     def create(self, path: Path, content: bytes) -> bool:
         """Write an object if the key is free; False if it has other content."""
+        self.forget(path)
         return self.objects.create(self.scratch.key(path), content)
+
+    def forget(self, path: Path) -> None:
+        """List the partition of a file again when it is asked for."""
+        if self.known:
+            self.known.forget(self.scratch.key(path))
 
     def take_away(self, path: Path, aside: Path) -> None:
         """Copy an object to a local file, and delete it."""
@@ -264,6 +350,7 @@ class ObjectStore:
     def remove(self, path: Path) -> None:
         """Delete an object and its copy."""
         self.objects.delete(self.scratch.key(path))
+        self.forget(path)
         path.unlink(missing_ok=True)
 
     def each(self, look: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
@@ -275,9 +362,12 @@ class ObjectStore:
 
     @contextmanager
     def hold(self, folder: Path) -> Iterator[WriterLease]:
-        """Hold a partition by a lease, a small object that is renewed until this is closed."""
+        """Hold the store by a lease, a small object that is renewed until this is closed."""
         make_folder(folder)
-        with WriterLease(self.objects, self.scratch.key(folder)).held() as lease:
+        if self.lease:
+            yield self.lease
+            return
+        with WriterLease(self.objects).held() as lease:
             yield lease
 
     def count(self, num_bytes: int) -> None:

@@ -22,7 +22,7 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, overload
 
@@ -149,6 +149,10 @@ class Store:
     def part_file(self, manifest: Manifest, part: PartRecord, kind: str) -> PublishedFile:
         """Return a part's file of a kind that every part of the stage has."""
         return self.file_of(manifest, required_file(manifest, part, kind))
+
+    def session(self) -> AbstractContextManager[None]:
+        """Remember what is listed of an object store, and hold one lease for all writers."""
+        return medium_of(self.root).session()
 
     def partitions(self) -> Iterator[Partition]:
         """Yield every partition that has a manifest, sorted."""
@@ -377,9 +381,15 @@ class Partition:
                 self.check_after_power_cut(hold.lock)
             hold.share()
             self.held, self.seen = hold, max(self.manifest_numbers(), default=0)
-            yield
-            if hold.is_alone():
+            try:
+                yield
+            finally:
+                self.medium.settle(self.folder)
+            is_needed = hold.lock is not None or self.garbage(keep_manifests, keep)
+            if is_needed and hold.is_alone():  # what others named until then is seen
+                self.medium.begin_step(self.stage, sweeps=True)
                 self.collect_garbage(keep_manifests, keep)
+                hold.share()
 
     def sweep(
         self, keep_manifests: int, keep: Keep | None = None, *, is_dry: bool

@@ -7,12 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from s3_server import s3_bucket
 
+from corpus_loader.places.objects import Objects
 from resources.store import object_store, scratch
 from resources.store.loader_files import StoreFiles
 from resources.store.medium import Medium, medium_of
@@ -32,8 +34,18 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def root(bucket: None, tmp_path: Path) -> Path:
+@pytest.fixture(params=[0.0, 0.1], ids=["near", "far"])
+def root(
+    request: pytest.FixtureRequest, bucket: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The scratch of this machine; a store that is far away answers after 100 ms."""
+    retried = Objects.retried
+
+    def late(*arguments: Any) -> Any:
+        time.sleep(request.param)
+        return retried(*arguments)
+
+    monkeypatch.setattr(Objects, "retried", late)
     return open_scratch(URL, tmp_path / "here", 1 << 30)
 
 
@@ -47,8 +59,8 @@ def elsewhere(bucket: None, tmp_path: Path) -> Path:
 def medium_root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if request.param == "disk":
         return tmp_path / "disk"
-    root: Path = request.getfixturevalue("root")
-    return root
+    request.getfixturevalue("bucket")
+    return open_scratch(URL, tmp_path / "here", 1 << 30)
 
 
 def objects_of(root: Path) -> ObjectStore:
@@ -202,14 +214,14 @@ def test_what_a_writer_builds_on_is_not_removed(root: Path, elsewhere: Path) -> 
 
 def test_the_lease_of_a_dead_writer_is_removed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     objects = objects_of(root).objects
-    dead = WriterLease(objects, "filtered/web")
+    dead = WriterLease(objects)
     dead.renew()
-    with WriterLease(objects, "filtered/web").held() as lease:
+    with WriterLease(objects).held() as lease:
         assert not lease.is_alone()
         time.sleep(1.1)  # the times of objects are in seconds
         monkeypatch.setitem(object_store.STALE_SECONDS, object_store.WRITER, 0.5)
         assert lease.is_alone()
-    assert objects.list_objects("filtered/web") == []
+    assert objects.list_objects() == []
 
 
 def test_a_writer_without_its_lease_does_not_commit(
@@ -254,11 +266,11 @@ def test_parts_of_a_large_object_are_read_without_a_copy(
 
 def test_a_writer_waits_for_one_that_removes_files(root: Path) -> None:
     objects = objects_of(root).objects
-    sweeper = WriterLease(objects, "filtered/web")
+    sweeper = WriterLease(objects)
     assert sweeper.is_alone()
     began = time.monotonic()
     threading.Timer(1.0, sweeper.share).start()
-    with WriterLease(objects, "filtered/web").held():
+    with WriterLease(objects).held():
         assert time.monotonic() - began >= 1.0
 
 
@@ -267,8 +279,8 @@ def test_a_sweeper_that_died_keeps_no_one_waiting_for_long(
 ) -> None:
     monkeypatch.setitem(object_store.STALE_SECONDS, object_store.SWEEPER, 0.5)
     objects = objects_of(root).objects
-    assert WriterLease(objects, "filtered/web").is_alone()
+    assert WriterLease(objects).is_alone()
     time.sleep(1.1)  # the times of objects are in seconds
-    with WriterLease(objects, "filtered/web").held():
-        kinds = [info.key.rpartition(".")[2] for info in objects.list_objects("filtered/web")]
+    with WriterLease(objects).held():
+        kinds = [info.key.rpartition(".")[2] for info in objects.list_objects("_writers")]
     assert kinds == ["writer", "writer"], "that of the dead writer stays until it is stale"

@@ -10,6 +10,7 @@ beyond, all of them are built as far as that takes.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from itertools import chain
@@ -24,6 +25,7 @@ from assets.sharded.sharded_records import SHARDED
 from assets.stages import BY_NAME, ancestors, used_stages
 from assets.tokenized.tokenized_records import TOKENIZER
 from assets.tokenized.tokenizer_asset import kept_manifest
+from corpus_loader.places.traffic import READ, REQUESTS, SENT, WRITTEN, Traffic
 from pipeline_defs.commands.look.summary import show, summarize
 from pipeline_defs.commands.terminal import say
 from pipeline_defs.compile_kernels import compile_kernels
@@ -32,6 +34,7 @@ from pipeline_defs.warm_server import warm_server
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError, check_name
+from resources.store.scratch import scratch_of
 
 Accepted = Annotated[
     tuple[str, ...],
@@ -99,9 +102,12 @@ def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]])
     stages = [stage for name, stage in used.items() if name in built]
     import_module("pipeline_defs.definitions")
     compile_kernels(stages)
-    codes, faults = list[int](), list[str]()
+    codes, faults, before = list[int](), list[str](), Counter(SENT)
     # A fork: the store is read after it, since clients do not fork.
-    with warm_server([stage.name for stage in stages], as_fork=True):
+    with (
+        warm_server([stage.name for stage in stages], as_fork=True),
+        corpus.store.session(),
+    ):
         if TOKENIZER.name in built:
             kept_manifest(corpus)  # refuses another tokenizer now, not after hours of work
         for command in commands:
@@ -109,14 +115,38 @@ def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]])
             codes.append(dagster.run_dagster(command, root, faults))
             if codes[-1] and not dagster.failed_sources_only(root, start):
                 break
+        tell_what_came(corpus, last, is_new=not codes[-1])
+    if scratch := scratch_of(root):
+        say(traffic_line(before, scratch.remote.url))
+    dagster.tell_faults(faults)
+    return next((code for code in codes if code), 0)
+
+
+def tell_what_came(corpus: Corpus, last: str, *, is_new: bool) -> None:
+    """Print the summary of a build, and where its report is."""
     if not (numbers := summarize(corpus)).is_empty:
         show(numbers)
         if last == MIXED.name:
             from pipeline_defs.commands.look.report import report_line
 
-            say(report_line(corpus, is_new=not codes[-1]))
-    dagster.tell_faults(faults)
-    return next((code for code in codes if code), 0)
+            say(report_line(corpus, is_new=is_new))
+
+
+def traffic_line(before: Traffic, store: str) -> str:
+    """Return a line on the requests since `before`: to a store, and for inputs."""
+    sent = SENT - before
+    of_store = Counter({kind: number for (url, kind), number in sent.items() if url == store})
+    inputs = Counter[str]()
+    for (url, kind), number in sent.items():
+        inputs[kind] += number if url != store else 0
+    line = f"Object store: {told(of_store)}"
+    return f"{line}; inputs: {told(inputs)}" if inputs[REQUESTS] else line
+
+
+def told(sent: Counter[str]) -> str:
+    """Return requests and megabytes."""
+    read, written = sent[READ] / 1e6, sent[WRITTEN] / 1e6
+    return f"{sent[REQUESTS]:,} requests, {read:,.1f} MB read, {written:,.1f} MB written"
 
 
 def check_names(corpus: Corpus, sources: Sequence[str], stage: str | None) -> None:
