@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 from assets.filtered.filter_files import FilterFileError, files_of
@@ -16,6 +18,8 @@ from resources.settings.pipeline import (
     store_root,
 )
 from resources.store.store import Store
+
+RAY_VARIABLE = "TOKENMILL_RAY_ADDRESS"
 
 
 def load_corpus(config: Path | None = None) -> Corpus:
@@ -32,7 +36,17 @@ def load_corpus(config: Path | None = None) -> Corpus:
     check_ledger(settings, config)
     for source in settings.source_names():
         check_filter_files(settings, source, config)
-    return Corpus(settings, config, Store(store_root(settings, config)))
+    corpus = Corpus(settings, config, Store(store_root(settings, config)))
+    address = os.environ.get(RAY_VARIABLE)
+    return at_address(corpus, address) if address else corpus
+
+
+def at_address(corpus: Corpus, address: str | None) -> Corpus:
+    """Return the corpus with its parts computed on the Ray cluster at an address."""
+    engine = corpus.settings.engine
+    ray = engine.ray.model_copy(update={"address": address})
+    engine = engine.model_copy(update={"kind": "ray", "ray": ray})
+    return replace(corpus, settings=corpus.settings.model_copy(update={"engine": engine}))
 
 
 def check_tokenizer_file(settings: Settings, config: Path) -> None:

@@ -10,11 +10,11 @@ The resource starts a cluster and says where it is; this process's own driver co
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 
+from pipeline_defs.load_corpus import at_address
 from resources.corpus import Corpus
 
 CLUSTER = "ray_cluster"
@@ -34,11 +34,3 @@ def resources_on(corpus: Corpus, cluster: Any) -> dict[str, Any]:
         return at_address(corpus, getattr(context.resources, CLUSTER).ray_address)
 
     return {"corpus": corpus_on_cluster, CLUSTER: cluster}
-
-
-def at_address(corpus: Corpus, address: str | None) -> Corpus:
-    """Return the corpus with its parts computed on the Ray cluster at an address."""
-    engine = corpus.settings.engine
-    ray = engine.ray.model_copy(update={"address": address})
-    engine = engine.model_copy(update={"kind": "ray", "ray": ray})
-    return replace(corpus, settings=corpus.settings.model_copy(update={"engine": engine}))

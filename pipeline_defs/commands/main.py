@@ -39,6 +39,7 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
         ),
         "build": "Build the corpus, or some sources, or as far as a stage.",
         "doctor": "Check this machine, the store and remote places for what stops builds.",
+        "slurm": "Write the batch script of a Slurm job that builds on many nodes.",
         "estimate": "Estimate documents, tokens, seconds and disk from a small sample.",
         "explain": (
             "build.next_run:explain",
