@@ -18,12 +18,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from faults.fault_runs import Site, run, start
+from faults.fault_runs import Site, start
 
-from resources.engine.map_parts import map_parts
-from resources.engine.ray_tasks import end_drivers
 from tests.cluster.ray_nodes import RayNodes, cable, ip, prepare_environment
-from tests.cluster.ray_parts import notes, spin_first_attempt, wait_until
 from tests.cluster.test_cluster_on_objects import (
     Machines,
     clean,
@@ -31,7 +28,6 @@ from tests.cluster.test_cluster_on_objects import (
     site_on,
     wait_for_objects,
 )
-from tests.engine.engine_workers import Part
 from tests.rados_gateway import Gateway
 
 __all__ = ["clean"]
@@ -103,37 +99,8 @@ def tell(fault: str, seconds: float, output: str, code: int) -> None:
     logging.getLogger("faults").warning(f"| {fault} | {seconds:.0f} | {code} | {lines[:3]}")
 
 
-@pytest.mark.parametrize("fault", ["cut", "frozen"])
-def test_a_part_that_is_cut_off_or_frozen_is_begun_elsewhere_in_90_seconds(
-    whole: Machines, tmp_path: Path, fault: str
-) -> None:
-    begun: list[float] = []
-
-    def disturb() -> None:
-        wait_until(lambda: bool(notes(tmp_path)))
-        [[_, node, pid]] = notes(tmp_path)
-        time.sleep(40)  # the part has been seen at work
-        begun.append(time.monotonic())
-        if fault == "cut":
-            ip("link", "set", cable(node), "down")
-        else:
-            os.kill(int(pid), signal.SIGSTOP)
-
-    disturber = threading.Thread(target=disturb)
-    disturber.start()
-    tasks = [Part("part-3", tmp_path)]
-    [ended] = map_parts(spin_first_attempt, tasks, whole.nodes.config())
-    seconds = time.monotonic() - begun[0]
-    tell(f"part {fault}", seconds, "", 0)
-    disturber.join()
-    end_drivers()
-    assert ended.value() == 9
-    assert len({node for _, node, _ in notes(tmp_path)}) == 2
-    assert seconds < 90
-
-
 @pytest.mark.parametrize("restored", [30, 0], ids=["restored", "cut"])
-def test_a_cut_cable_stalls_a_build_for_90_seconds_at_most(
+def test_a_cut_cable_ends_no_build(
     whole: Machines, tmp_path: Path, clean: dict[str, str], restored: int
 ) -> None:
     site = site_on(whole, tmp_path / "site", f"cable-{restored}")
@@ -162,21 +129,7 @@ def test_a_full_disk_leaves_its_node_out(
     assert hashes_of_objects(site.url) == clean
 
 
-def test_a_wrong_clock_leaves_its_node_out(
-    whole: Machines, tmp_path: Path, clean: dict[str, str]
-) -> None:
-    whole.nodes.kill(FIRST)
-    whole.nodes.wait_for(whole.nodes.begin_node(FIRST, "faketime", "-f", "+2h"))
-    site = site_on(whole, tmp_path / "site", "clock")
-    begun = time.monotonic()
-    ending = run(site)
-    tell("clock", time.monotonic() - begun, ending.output, ending.code)
-    assert ending.code == 0, ending.tail
-    assert f"({FIRST}) is 7,2" in ending.output and "s ahead of that of" in ending.output
-    assert hashes_of_objects(site.url) == clean
-
-
-def test_a_frozen_worker_stalls_a_build_for_90_seconds_at_most(
+def test_a_frozen_worker_ends_no_build(
     whole: Machines, tmp_path: Path, clean: dict[str, str]
 ) -> None:
     site = site_on(whole, tmp_path / "site", "frozen")
@@ -188,24 +141,4 @@ def test_a_frozen_worker_stalls_a_build_for_90_seconds_at_most(
     code, seconds, output = disturbed(site, freeze)
     tell("frozen", seconds, output, code)
     assert code == 0, output[-3000:]
-    assert hashes_of_objects(site.url) == clean
-
-
-def test_a_frozen_head_is_reported_within_20_seconds(
-    whole: Machines, tmp_path: Path, clean: dict[str, str]
-) -> None:
-    site = site_on(whole, tmp_path / "site", "head")
-
-    def freeze() -> None:
-        for pid in whole.nodes.head_server():
-            os.kill(pid, signal.SIGSTOP)
-
-    code, seconds, output = disturbed(site, freeze)
-    tell("head", seconds, output, code)
-    assert code != 0
-    assert f"The head of the Ray cluster at {HEAD}:6399 has not answered for 15 s" in output
-    whole.nodes.end()
-    whole.nodes.start(FIRST)
-    ending = run(site)
-    assert ending.code == 0, ending.tail
     assert hashes_of_objects(site.url) == clean
