@@ -82,9 +82,9 @@ lock: $(VENV)/installed-uv ## resolve the dependencies again
 	$(COMPILE) --universal requirements-uv.in -o requirements-uv.lock
 	$(COMPILE) --universal pyproject.toml requirements-build.in -o requirements.lock
 	$(COMPILE) --universal --extra dev pyproject.toml requirements-build.in -o requirements-dev.lock
-	$(COMPILE) --universal --extra dev --extra ray --extra postgres --extra streams --extra kafka --extra remote pyproject.toml \
+	$(COMPILE) --universal --extra dev --extra ray --extra kuberay --extra postgres --extra streams --extra kafka --extra remote pyproject.toml \
 		requirements-build.in -o requirements-cluster.lock
-	$(COMPILE) --universal --extra ray --extra postgres --extra streams --extra kafka --constraint requirements-cluster.lock pyproject.toml \
+	$(COMPILE) --universal --extra ray --extra kuberay --extra postgres --extra streams --extra kafka --constraint requirements-cluster.lock pyproject.toml \
 		requirements-build.in -o requirements-deploy.lock
 	$(COMPILE) --universal --constraint requirements.lock requirements-docs.in -o requirements-docs.lock
 	$(COMPILE) --universal --extra bench pyproject.toml requirements-build.in -o requirements-bench.lock

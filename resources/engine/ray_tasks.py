@@ -49,8 +49,9 @@ class Driver:
             self.kill()
             raise SystemFault(
                 f"engine.ray.address: {place_of(self.config)} cannot be reached within {seconds:g} "
-                "s. Check that it runs (`ray status`), that this machine is one of its nodes, and "
-                f"RAY_AUTH_TOKEN_PATH, or raise `engine.ray.connect_seconds`, {CONTINUES}"
+                "s. Check that it runs (`ray status`), that this machine is one of its nodes (from "
+                "elsewhere: ray://HEAD:10001), and RAY_AUTH_TOKEN_PATH, or raise "
+                f"`engine.ray.connect_seconds`, {CONTINUES}"
             )
         self.receive()
 
