@@ -43,10 +43,33 @@ def test_only_the_web_server_has_a_port_and_only_on_this_machine() -> None:
 def test_no_secret_has_a_value() -> None:
     for service in read("compose.yaml")["services"].values():
         for name, value in service.get("environment", {}).items():
-            if SECRET.search(name):
+            if SECRET.search(name) and value is not None:  # None: the shell's
                 assert re.fullmatch(r"\$\{\w+:\?.+\}", value), name
     for path in (DEPLOY / "kubernetes").glob("*.yaml"):
         assert not re.search(r"(?i)password: *\S", path.read_text())
+
+
+def test_services_have_limits_and_an_upgrade_replaces_what_is_not_data() -> None:
+    compose = read("compose.yaml")
+    for name, service in compose["services"].items():
+        assert service["mem_limit"] and service["logging"]["options"]["max-file"], name
+        assert service["image"] == "tokenmill" or re.fullmatch(
+            r"\$\{\w+_IMAGE:-\S+\}", service["image"]
+        )
+    dockerfile = (DEPLOY / "Dockerfile").read_text()
+    volumes = dict(each.split(":")[:2] for each in compose["x-tokenmill"]["volumes"][2:])
+    assert volumes["cache"] == re.findall(r"XDG_CACHE_HOME=(\S+)", dockerfile)[0]
+    assert volumes["scratch"] == re.findall(r"TOKENMILL_SCRATCH=(\S+)", dockerfile)[0]
+    assert volumes["./dagster.yaml"] == f"{volumes['dagster']}/dagster.yaml"
+    store = compose["x-tokenmill"]["environment"]["TOKENMILL_STORE"]
+    assert store == f"${{TOKENMILL_STORE:-{volumes['store']}}}"
+    folders = {folder.removeprefix("/var/lib/") for folder in volumes.values()}
+    made = dockerfile.split("install -d", 1)[1]  # a volume begins with the owner of its folder
+    assert all(folder in made for folder in folders - {"tokenmill/dagster/dagster.yaml"})
+    units = [unit.read_text() for unit in (DEPLOY / "systemd").glob("*.service")]
+    assert all(
+        "CacheDirectory=tokenmill\nEnvironment=XDG_CACHE_HOME=/var/cache\n" in u for u in units
+    )
 
 
 def test_runs_have_the_same_limits_everywhere() -> None:
