@@ -10,12 +10,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from assets.deduped.clusters.candidate_files import (
-    PartMembers,
-    SignedFiles,
-    list_buffers,
-    pairs_of_batch,
-)
+from assets.deduped.clusters.candidate_files import PartMembers, SignedFiles, list_buffers
 from assets.deduped.clusters.component_files import Components
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA, IS_REMOVED, decide
 from assets.deduped.clusters.report import largest_clusters, summarize_clusters
@@ -54,23 +49,21 @@ NOTHING_DECIDED = Decided(None, {})
 
 @dataclass(frozen=True)
 class BatchInputs:
-    """Inputs of the fifth pass: one batch, and the members and pairs of all of them."""
+    """Inputs of the third pass: one batch, the members of all parts, and the batch's pairs."""
 
     batch: int
-    batches: int
     members: PassFiles
-    pairs: PassFiles
+    pairs: PublishedFile
     config: DedupConfig
 
 
 def decide_batch(task: Task[BatchInputs]) -> list[PartRecord]:
-    """Fifth pass: decide one batch; its decisions are sorted by ref."""
+    """Third pass: decide one batch; its decisions are sorted by ref."""
     inputs = task.payload
     of_parts = [rows_of_batch(file, inputs.batch) for file in inputs.members.read()]
     members = pl.concat(of_parts, rechunk=True)
     shingles = list_buffers(members["shingles"]) if "shingles" in members.columns else None
-    batch = inputs.batch, inputs.batches
-    pairs = np.concatenate([pairs_of_batch(file, *batch) for file in inputs.pairs.read()])
+    pairs = np.fromfile(inputs.pairs.checked(), np.uint64).reshape(-1, 2)
     members = members.drop("batch", "shingles", strict=False)
     writer = task.writer()
     writer.write_arrow("decisions", decide(members, pairs, inputs.config, shingles))
@@ -109,7 +102,7 @@ def known_rows(members: Components, before: DecidedPart) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class PublishInputs:
-    """Inputs of the sixth pass over a signed part: its members, old and new decisions on them."""
+    """Inputs of the fourth pass over a signed part: its members, old and new decisions on them."""
 
     part: SignedFiles
     members: PartMembers

@@ -6,15 +6,14 @@ smallest number of a component identifies it.
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
 import numpy as np
-from numba import int64, njit, types, uint64
+from numba import int64, njit, types
 from numpy.typing import NDArray
 
 from assets.text.kernels.compiling import ARRAY_KERNEL
 
 Parents = NDArray[np.uint32] | NDArray[np.int64]
 
-_pairs = types.Array(types.uint64, 2, "C", readonly=True)
-_edges = types.Array(types.int64, 1, "C", readonly=True)
+_numbered = types.Array(types.int64, 2, "C", readonly=True)
 _parents = (types.uint32[::1], types.int64[::1])
 
 
@@ -30,41 +29,22 @@ def _root(parents: Parents, number: int) -> int:
     return number
 
 
-@njit(types.int64(_edges, types.uint64), **ARRAY_KERNEL)
-def _number(edges: NDArray[np.int64], row_id: int) -> int:
-    """Return the number of a document."""
-    return edges[int64(row_id >> uint64(32))] + int64(row_id & uint64(0xFFFFFFFF))
-
-
-@njit([types.void(_pairs, _edges, dtype) for dtype in _parents], **ARRAY_KERNEL)
-def link_pairs(pairs: NDArray[np.uint64], edges: NDArray[np.int64], parents: Parents) -> None:
-    """Join the ends of the pairs of row ids, uint64 [m, 2], in place.
-
-    `edges` has the first number of each part; `parents` [n] are at first 0 to n - 1.
-    """
+@njit([types.void(_numbered, dtype) for dtype in _parents], **ARRAY_KERNEL)
+def link_pairs(pairs: NDArray[np.int64], parents: Parents) -> None:
+    """Join the ends of the pairs, int64 [m, 2], in `parents` [n], at first 0 to n - 1, in place."""
     for row in range(len(pairs)):
-        one = _root(parents, _number(edges, pairs[row, 0]))
-        other = _root(parents, _number(edges, pairs[row, 1]))
+        one, other = _root(parents, pairs[row, 0]), _root(parents, pairs[row, 1])
         parents[max(one, other)] = min(one, other)
 
 
-@njit([types.int64(dtype, types.boolean[::1]) for dtype in _parents], **ARRAY_KERNEL)
-def number_components(parents: Parents, is_member: NDArray[np.bool_]) -> int:
-    """Mark the numbers that are in a pair, bool [n], and replace their parents by components.
+@njit([types.void(dtype, types.boolean[::1]) for dtype in _parents], **ARRAY_KERNEL)
+def resolve_labels(parents: Parents, is_member: NDArray[np.bool_]) -> None:
+    """Replace parents [n] by labels, and mark the numbers that are in a pair, bool [n], in place.
 
-    Components are numbered in the order of their smallest numbers; their number is returned. Two
-    passes in ascending order are enough, because no parent comes after its child.
+    One pass in ascending order is enough, because no parent comes after its child.
     """
     for row in range(len(parents)):
         parent = int64(parents[row])
         if parent != row:
             is_member[row], is_member[parent] = True, True
             parents[row] = parents[parent]
-    count = 0
-    for row in range(len(parents)):
-        if is_member[row] and int64(parents[row]) == row:
-            parents[row] = count
-            count += 1
-        elif is_member[row]:
-            parents[row] = parents[parents[row]]
-    return count
