@@ -40,14 +40,13 @@ from corpus_loader.places.objects import ObjectInfo, Objects
 from corpus_loader.places.transports import read_blocks
 from resources.store.disk import make_folder, write_temporary
 from resources.store.known_objects import KnownObjects
-from resources.store.records import StoreError
+from resources.store.records import MANIFESTS, RECORDS, StoreError
 from resources.store.scratch import Scratch, make_room, place_of, use
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 LEASES = "_writers"
-MANIFESTS, RECORDS = "_manifests", "_parts"
 WRITER, SWEEPER = ".writer", ".sweeper"
 RENEW_SECONDS = 30.0
 # Of a writer longer than the retries of a request, after which a renewal gives up. A sweeper stops

@@ -16,6 +16,7 @@ import msgspec
 Compression = Literal["zstd", "lz4", "none"]
 DEFAULT_COMPRESSION: Compression = "zstd"
 LEVEL = 1  # of zstd: level 3 takes twice as long, for a tenth less
+MANIFESTS, RECORDS = "_manifests", "_parts"  # folders of a partition
 POLARS_NAMES: dict[Compression, Literal["zstd", "lz4", "uncompressed"]] = {
     "zstd": "zstd",
     "lz4": "lz4",

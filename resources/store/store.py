@@ -54,7 +54,9 @@ from resources.store.published import PublishedFile
 from resources.store.records import (
     DEFAULT_COMPRESSION,
     LEVEL,
+    MANIFESTS,
     POLARS_NAMES,
+    RECORDS,
     Compression,
     FileRecord,
     Manifest,
@@ -71,9 +73,7 @@ from resources.store.records import (
 from resources.store.records import StoreError as StoreError
 from resources.store.scratch import place_of
 
-RECORDS = "_parts"
 REMOVED_AT_ONCE = 256  # files between two looks at the lease: a second or two of requests
-MANIFESTS = "_manifests"
 IS_MANIFEST = re.compile(r"[0-9]+\.json")
 INDENTED = b"{\n"  # how the records of earlier versions begin
 FINGERPRINT_IN_NAME = 16

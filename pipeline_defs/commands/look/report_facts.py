@@ -164,17 +164,18 @@ def excerpts(
             counts.update(manifest.stats.rejected)
             with suppress(StoreError):  # of another version
                 tables += chosen_of(corpus, manifest)
-    shown: dict[str, list[tuple[str, str]]] = {}
+    shown: dict[str, list[ShownDocument]] = {}
     if tables:
         table = pl.concat(tables, how="diagonal_relaxed").sort("turn", maintain_order=True)
         table = table.group_by("first", maintain_order=True).head(EXCERPTS)
         for (source,), rows in table.partition_by("source", as_dict=True).items():
             with suppress(StoreError):  # of raw documents that are gone
                 found |= excerpts_of(corpus, corpus.store.newest(FILTERED.name, source), rows)
-        for rule, *document in table.select("first", "source", "doc_id").iter_rows():
-            shown.setdefault(rule, []).append((document[0], document[1]))
+        for rule, source, doc_id in table.select("first", "source", "doc_id").iter_rows():
+            if (source, doc_id) in found:
+                shown.setdefault(rule, []).append(found[source, doc_id])
     for reason, count in counts.most_common():
-        yield reason, count, [found[each] for each in shown.get(reason, []) if each in found]
+        yield reason, count, shown.get(reason, [])
 
 
 def rules_of(corpus: Corpus, manifest: Manifest) -> dict[str, Rule]:

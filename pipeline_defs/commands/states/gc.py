@@ -37,8 +37,9 @@ from resources.store.medium import medium_of
 from resources.store.named_states import HOLDS, rollback_path
 from resources.store.named_states import delete as delete_hold
 from resources.store.preview_files import PREVIEWS, REPORT, preview_paths
+from resources.store.records import MANIFESTS
 from resources.store.scratch import place_of
-from resources.store.store import MANIFESTS, Partition, Store
+from resources.store.store import Partition, Store
 
 NAMED = 3  # files of a partition in the table; JSON has all
 
