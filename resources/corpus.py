@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from resources.settings.pipeline import Settings
 from resources.store.named_states import Rollback
 from resources.store.store import Store
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class Corpus:
     `behind` are the sources that failed in an earlier stage of the run that uses the corpus, and
     those that are rolled back: their states in different stages may be of different runs.
     `rollbacks` has these by source. `flags` are those of the stage's flags that the run config
-    sets. `planned` has what the plans of a step share, by name; None outside of planning.
+    sets. `shared` has what the plans, or the conclusions, of a step share (see `once`).
     """
 
     settings: Settings
@@ -28,7 +30,16 @@ class Corpus:
     behind: frozenset[str] = field(default_factory=frozenset)
     flags: frozenset[str] = field(default_factory=frozenset)
     rollbacks: Mapping[str, Rollback] = field(default_factory=dict)
-    planned: dict[str, Any] | None = field(default=None, compare=False)
+    shared: dict[str, Any] | None = field(default=None, compare=False)
+
+    def once(self, name: str, read: Callable[[], Found]) -> Found:
+        """Return what is read once for all plans or conclusions of a step, by its name."""
+        if self.shared is None:
+            return read()
+        if name not in self.shared:
+            self.shared[name] = read()
+        found: Found = self.shared[name]
+        return found
 
     @property
     def downloads(self) -> Path:

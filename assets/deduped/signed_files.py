@@ -46,11 +46,7 @@ class SignedSources:
 
 def signed_sources(corpus: Corpus) -> SignedSources:
     """Return the newest signatures of all sources, read once for all plans of a step."""
-    planned = {} if corpus.planned is None else corpus.planned
-    if SIGNATURES.name not in planned:
-        planned[SIGNATURES.name] = read_signed_sources(corpus)
-    found: SignedSources = planned[SIGNATURES.name]
-    return found
+    return corpus.once(SIGNATURES.name, lambda: read_signed_sources(corpus))
 
 
 def read_signed_sources(corpus: Corpus) -> SignedSources:

@@ -18,7 +18,8 @@ def pinned_places(partition: Partition, keep_manifests: int | None = None) -> se
     that is damaged may name any of them: all stay until it is repaired.
     """
     store = Store(partition.folder.parent.parent)
-    phases = [phase for phase in store.partitions() if phase.stage == MIXED]
+    names = partition.medium.names(store.root / MIXED)
+    phases = [store.partition(MIXED, name) for name in names]
     try:
         kept = (
             newest_first(phase)

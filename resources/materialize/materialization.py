@@ -523,7 +523,7 @@ def conclude(
     """
     if stage.conclude is None:
         return list(done)
-    concluded = []
+    concluded, corpus = [], replace(corpus, shared={})
     faults = SourceFaults(stops_on_error(corpus))
     for each in done:
         name, conclusion = each.manifest.partition, Conclusion()

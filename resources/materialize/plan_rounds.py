@@ -28,7 +28,7 @@ def plan_rounds(
     All come at once, except sources whose server is slow to answer: they come when they are
     planned, and delay none of the others.
     """
-    corpus = replace(corpus, planned={})
+    corpus = replace(corpus, shared={})
 
     def plan(name: str) -> Plan:
         with final_errors_explained(corpus.store.root):

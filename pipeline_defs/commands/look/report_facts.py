@@ -291,6 +291,7 @@ def fit_rows(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
 def warnings(corpus: Corpus, sources: Sequence[str]) -> list[str]:
     """Return the warnings of all stages on their newest states."""
     of = {"source": sources, "phase": corpus.settings.phase_names(), "none": [GLOBAL]}
+    corpus = replace(corpus, shared={})
     lines: list[str] = []
     for stage in BY_NAME.values():
         for name in of[stage.partitions] if stage.conclude else ():
