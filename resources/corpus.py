@@ -34,11 +34,10 @@ class Corpus:
 
     def once(self, name: str, read: Callable[[], Found]) -> Found:
         """Return what is read once for all plans or conclusions of a step, by its name."""
-        if self.shared is None:
-            return read()
-        if name not in self.shared:
-            self.shared[name] = read()
-        found: Found = self.shared[name]
+        known = {} if self.shared is None else self.shared
+        if name not in known:
+            known[name] = read()
+        found: Found = known[name]
         return found
 
     @property
