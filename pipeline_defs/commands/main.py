@@ -143,6 +143,9 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
             },
         ),
     },
+    "share": {
+        "push": "Send documents, decisions or shards to a dataset of the Hugging Face hub.",
+    },
 }
 MOVED = {  # verbs as they were before they had a noun; they still work
     **{old: ("states", old) for old in ("history", "diff", "rollback", "tag", "gc", "manifest")},

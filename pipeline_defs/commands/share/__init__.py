@@ -1,0 +1,1 @@
+"""Verbs of what leaves the corpus."""
