@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import msgspec
@@ -145,10 +145,13 @@ def summarize(corpus: Corpus) -> Summary:
             long[source] = long_counts(bucketed.stats.numbers)
             if of_source := held_out(bucketed.stats.numbers):
                 held[source] = of_source
+    used = used_stages(settings)
+    of_sources = [stage for stage in SOURCE_STAGES if stage in used]
+    of_all = [stage for stage in GLOBAL_STAGES if stage in used]
     return Summary(
         store=str(store),
-        sources={name: stages_of(corpus, name, SOURCE_STAGES) for name in settings.source_names()},
-        global_=stages_of(corpus, GLOBAL, GLOBAL_STAGES),
+        sources={name: stages_of(corpus, name, of_sources) for name in settings.source_names()},
+        global_=stages_of(corpus, GLOBAL, of_all),
         phases={name: mix_of(corpus, name) for name in settings.phase_names()},
         unread=unread or UNSET,
         other_languages={name: counts for name, counts in others.items() if counts} or UNSET,
@@ -157,10 +160,9 @@ def summarize(corpus: Corpus) -> Summary:
     )
 
 
-def stages_of(corpus: Corpus, partition: str, stages: tuple[str, ...]) -> Stages:
-    """Return the numbers of one partition, stage by stage; not of stages that are not used."""
-    used = used_stages(corpus.settings)
-    folders = (corpus.store.partition(stage, partition) for stage in stages if stage in used)
+def stages_of(corpus: Corpus, partition: str, stages: Sequence[str]) -> Stages:
+    """Return the numbers of one partition, stage by stage."""
+    folders = (corpus.store.partition(stage, partition) for stage in stages)
     manifests = (folder.newest_manifest() for folder in folders)
     return {
         manifest.stage: stage_numbers(corpus, manifest)
