@@ -33,6 +33,7 @@ from resources.settings.buckets import (
     class_weights,
 )
 from resources.settings.dedup import DedupConfig
+from resources.settings.disclosure import DisclosureConfig
 from resources.settings.engine import EngineConfig
 from resources.settings.faults import (
     KeyPath,
@@ -146,6 +147,9 @@ class Settings(FrozenModel):
     urls: UrlConfig = Field(default=UrlConfig(), description="which URLs mean one page")
     notify: NotifyConfig = Field(
         default=NotifyConfig(), description="hook that is called when a run fails"
+    )
+    disclosure: DisclosureConfig = Field(
+        default=DisclosureConfig(), description="what forms about the training content say of you"
     )
     engine: EngineConfig = Field(
         default=EngineConfig(), description="computation of parts, which never changes the output"

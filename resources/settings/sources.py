@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from corpus_loader.places.url_secrets import identity, key_of, query_keys, shown, split_url
+from resources.settings.disclosure import SourceFacts
 from resources.settings.faults import KeyPath, dotted
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.frozen_model import FrozenModel
@@ -361,12 +362,6 @@ class SourceConfig(InputPlaces):
         "general", description="kind of text, which sets defaults of the filters"
     )
     license: str | None = Field(None, description="licence of records that name none")
-    redistribute: bool | None = Field(
-        None,
-        exclude=True,
-        description="whether `corpus push` may send texts of this source. null: if each document "
-        "has a licence, and none that forbids it; true: you have checked that you may",
-    )
     text_documents: Literal["file", "blank_line"] = Field(
         "file",
         description="document in .txt files. file: the whole file; blank_line: lines up to a blank "
@@ -480,8 +475,8 @@ class SourceConfig(InputPlaces):
         return None if self.language and "," in self.language else self.language
 
 
-class Source(SourceConfig):
-    """A source of documents, with its overrides of the filters, and the form of its tokens."""
+class Source(SourceConfig, SourceFacts):
+    """A source of documents, its overrides of the filters, the form of its tokens, and facts."""
 
     filters: Annotated[dict[str, Any], LIKE_FILTERS] = Field(
         default_factory=dict,
