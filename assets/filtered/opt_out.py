@@ -214,14 +214,19 @@ def is_opted_out(url: str, host: str, address: str, opt_out: OptOut) -> bool:
     return any(not each.can_fetch(place, EVERY_AGENT) for each in chain.from_iterable(rules))
 
 
-def count_by_domain(urls: pl.Series) -> pl.DataFrame:
-    """Count URLs (String, no nulls) by registrable domain: domain, documents; most first."""
+def registrable_domains(hosts: pl.Series) -> pl.Series:
+    """Return the registrable domain of each host (String), NO_DOMAIN where it has none."""
     from publicsuffixlist import PublicSuffixList
 
     suffixes = PublicSuffixList()
+    domains = [(host and suffixes.privatesuffix(host)) or NO_DOMAIN for host in hosts]
+    return pl.Series("domain", domains, dtype=pl.String)
+
+
+def count_by_domain(urls: pl.Series) -> pl.DataFrame:
+    """Count URLs (String, no nulls) by registrable domain: domain, documents; most first."""
     counted = url_parts(urls).group_by("host").len("documents")
-    domains = [(host and suffixes.privatesuffix(host)) or NO_DOMAIN for host in counted["host"]]
-    by_domain = counted.with_columns(domain=pl.Series(domains, dtype=pl.String)).group_by("domain")
+    by_domain = counted.with_columns(registrable_domains(counted["host"])).group_by("domain")
     return by_domain.agg(pl.col("documents").sum()).sort(
         "documents", "domain", descending=[True, False]
     )

@@ -1,0 +1,1 @@
+"""Forms about training content: each is a module with `render(facts) -> str`."""
