@@ -1,18 +1,20 @@
 """A stand-in for the Hugging Face hub on the loopback address, with the host of its large files.
 
 It has what the hub's HTTP API has for datasets: revisions, references, listings in pages, and files
-by ranges, of which Parquet is on another host behind a redirect, as files in LFS are.
+by ranges, of which Parquet is on another host behind a redirect, as files in LFS are. It takes
+new repositories, LFS objects (one PUT each, at the other host), commits and tags.
 Faults happen when told to: 503s, connections that are cut, and a token that is needed.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
 import time
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +26,7 @@ import pytest
 from corpus_loader.places import transports
 
 API = re.compile(r"/api/datasets/(?P<repository>[^/]+/[^/]+)/(?P<what>[^/]+)(?:/(?P<rest>.*))?")
+BATCH = re.compile(r"/datasets/(?P<repository>[^/]+/[^/]+)\.git/info/lfs/objects/batch")
 FILE = re.compile(r"/datasets/(?P<repository>[^/]+/[^/]+)/resolve/(?P<sha>[^/]+)/(?P<path>.+)")
 Files = Mapping[str, bytes]
 
@@ -47,12 +50,14 @@ class Answer(NamedTuple):
 
 @dataclass
 class Repository:
-    """The commits of a dataset, by hash, and the names that point to them."""
+    """The commits of a dataset, by hash, and the names that point to them; its LFS objects."""
 
     commits: dict[str, Files] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     token: str = ""
+    objects: dict[str, bytes] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
 
     def commit(self, files: Files, branch: str = "main") -> str:
         """Add a commit with these files to a branch."""
@@ -61,6 +66,43 @@ class Repository:
         self.commits[sha] = dict(files)
         self.branches[branch] = sha
         return sha
+
+    def take(self, what: str, revision: str, body: bytes) -> Answer:
+        """Answer a question before an upload, a tag or a commit."""
+        sha = self.find(revision)
+        files = dict(self.commits[sha or ""])
+        if what == "preupload":
+            answers = [
+                {
+                    "path": path,
+                    "uploadMode": "lfs" if is_large(path) else "regular",
+                    "shouldIgnore": False,
+                    "oid": oid_of(path, files[path]) if path in files else None,
+                }
+                for path in (each["path"] for each in json.loads(body)["files"])
+            ]
+            return as_json({"files": answers})
+        if what == "tag":
+            name = json.loads(body)["tag"]
+            assert name not in self.tags
+            self.tags[name] = sha or ""
+            return as_json({})
+        for line in map(json.loads, body.splitlines()):
+            kind, value = line["key"], line["value"]
+            if kind == "header":
+                self.messages.append(f"{value['summary']}\n\n{value['description']}")
+                if value.get("parentCommit", sha) != sha:
+                    return Answer(412, b'{"error": "main has moved"}')
+            elif kind == "deletedFile":
+                del files[value["path"]]
+            elif kind == "file":
+                files[value["path"]] = base64.b64decode(value["content"])
+            else:
+                files[value["path"]] = self.objects[value["oid"]]
+        made = self.commit(files, revision)
+        return as_json(
+            {"success": True, "commitUrl": f"/datasets/x/commit/{made}", "commitOid": made}
+        )
 
     def find(self, revision: str) -> str | None:
         """Return the commit of a revision."""
@@ -80,6 +122,8 @@ class Hub:
     seconds: float = 0.0  # before an answer with a file
     address: str = ""
     other_host: str = ""
+    sent: list[int] = field(default_factory=list)  # bytes of each LFS object that came
+    before_object: Callable[[], None] = lambda: None
 
     def add(self, name: str, files: Files, token: str = "") -> str:
         """Add a repository with one commit."""
@@ -108,15 +152,60 @@ class Hub:
         repository = self.repositories[found["repository"]]
         if found["what"] == "refs":
             kinds = {"branches": repository.branches, "tags": repository.tags}
-            listed = {kind: [{"name": name} for name in names] for kind, names in kinds.items()}
-            return Answer(200, json.dumps(listed).encode())
+            listed = {
+                kind: [{"name": n, "ref": n, "targetCommit": sha} for n, sha in names.items()]
+                for kind, names in kinds.items()
+            }
+            return as_json(listed | {"converts": []})
         revision, _, folder = (found["rest"] or "").partition("/")
         sha = repository.find(revision)
         if sha is None:
             return Answer(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
         if found["what"] == "revision":
-            return Answer(200, json.dumps({"sha": sha}).encode())
+            return as_json({"sha": sha})
         return self.listing(repository.commits[sha], folder, parts)
+
+    def take(self, url: str, body: bytes, token: str) -> Answer:
+        """Answer a POST or PUT."""
+        path = urllib.parse.unquote(urllib.parse.urlsplit(url).path)
+        if path.startswith("/objects/"):
+            _, _, owner, name, oid = path.split("/")
+            self.before_object()
+            assert hashlib.sha256(body).hexdigest() == oid
+            self.repositories[f"{owner}/{name}"].objects[oid] = body
+            self.sent.append(len(body))
+            return Answer(200)
+        if path.startswith("/verify/"):
+            oid = json.loads(body)["oid"]
+            return Answer(200 if oid in self.repositories[path[8:]].objects else 404)
+        if path == "/api/validate-yaml":
+            return as_json({"errors": [], "warnings": []})
+        if path == "/api/repos/create":
+            asked = json.loads(body)
+            name = f"{asked['organization']}/{asked['name']}"
+            if name in self.repositories:
+                return Answer(403 if self.refusal(name, token) else 409, b"{}")
+            self.add(name, {".gitattributes": b"*.parquet filter=lfs\n"})
+            self.repositories[name].messages.append(asked["visibility"])
+            return as_json({"url": f"{self.address}/datasets/{name}"})
+        found = BATCH.fullmatch(path) or API.fullmatch(path)
+        assert found is not None, path
+        if refused := self.refusal(found["repository"], token):
+            return refused
+        repository, asked = self.repositories[found["repository"]], found.groupdict()
+        if "what" not in asked:
+            return self.batch(found["repository"], json.loads(body)["objects"])
+        return repository.take(asked["what"], asked["rest"], body)
+
+    def batch(self, name: str, objects: list[dict[str, object]]) -> Answer:
+        """Say which LFS objects are wanted, and where to send them."""
+        for each in objects:
+            if each["oid"] not in self.repositories[name].objects:
+                each["actions"] = {
+                    "upload": {"href": f"{self.other_host}/objects/{name}/{each['oid']}"},
+                    "verify": {"href": f"{self.address}/verify/{name}"},
+                }
+        return as_json({"transfer": "basic", "objects": objects})
 
     def refusal(self, name: str, token: str) -> Answer | None:
         """Refuse a request without the token of a repository, as for one that is not there."""
@@ -161,6 +250,18 @@ class Hub:
         return Answer(206, part, headers)
 
 
+def as_json(value: object) -> Answer:
+    """Answer with JSON."""
+    return Answer(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+
+def oid_of(path: str, content: bytes) -> str:
+    """Return the name of a file's object: in LFS, else in git."""
+    if is_large(path):
+        return hashlib.sha256(content).hexdigest()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
 def is_large(path: str) -> bool:
     """Return whether a file is in LFS."""
     return path.endswith(".parquet")
@@ -169,7 +270,8 @@ def is_large(path: str) -> bool:
 def item(path: str, content: bytes) -> dict[str, object]:
     """Return a file as a listing has it."""
     oid = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-    lfs = {"lfs": {"oid": hashlib.sha256(content).hexdigest(), "size": len(content)}}
+    own = {"oid": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 130}
+    lfs = {"lfs": own}
     basics = {"type": "file", "path": path, "oid": oid, "size": len(content)}
     return basics | (lfs if is_large(path) else {})
 
@@ -210,6 +312,20 @@ class _Handler(BaseHTTPRequestHandler):
             self.hub.cuts -= 1
             body = body[: len(body) // 2]
         self.hub.requests.append(Request(self.host, self.path, len(body) * is_file, token))
+        self.respond(answer, body)
+
+    def do_HEAD(self) -> None:
+        token = self.headers.get("Authorization", "")
+        self.respond(self.hub.answer(self.host, self.path, token, ""), b"")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        answer = self.hub.take(self.path, body, self.headers.get("Authorization", ""))
+        self.respond(answer, answer.body)
+
+    do_PUT = do_POST
+
+    def respond(self, answer: Answer, body: bytes) -> None:
         self.send_response(answer.status)
         for name, value in {"Content-Length": str(len(answer.body)), **answer.headers}.items():
             self.send_header(name, value)

@@ -362,6 +362,12 @@ class SourceConfig(InputPlaces):
         "general", description="kind of text, which sets defaults of the filters"
     )
     license: str | None = Field(None, description="licence of records that name none")
+    redistribute: bool | None = Field(
+        None,
+        exclude=True,
+        description="whether `corpus push` may send texts of this source. null: if each document "
+        "has a licence, and none that forbids it; true: you have checked that you may",
+    )
     text_documents: Literal["file", "blank_line"] = Field(
         "file",
         description="document in .txt files. file: the whole file; blank_line: lines up to a blank "

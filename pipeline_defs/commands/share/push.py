@@ -1,0 +1,208 @@
+"""`corpus push hf://owner/name`: send the corpus to a dataset repository, as a revision of it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from assets.deduped.document_files import kept_documents, read_kept
+from assets.mixed.phase_source_files import forbidden_shards
+from assets.raw.places.hub_files import HUB_URL
+from pipeline_defs.commands.share.hub_repository import (
+    FileLine,
+    HubRepository,
+    Record,
+    Revision,
+    without_xet,
+)
+from pipeline_defs.commands.share.pushed_files import (
+    STAGES,
+    CorpusFile,
+    What,
+    as_parquet,
+    corpus_files,
+)
+from pipeline_defs.commands.terminal import one_line, say
+from pipeline_defs.load_corpus import load_corpus
+from resources.corpus import Corpus
+from resources.errors import UsageError, check_name
+from resources.store.records import Manifest, StoreError, fingerprint_of
+from resources.takedowns import count_takedowns, forbidden_in
+
+FORBIDS = re.compile(  # licences under which no changed text is passed on, or nobody knows
+    r".*(?<![a-z])nd(?![a-z]).*|.*no.?deriv.*|.*all rights reserved.*|proprietary|unlicensed"
+    r"|unknown|none|other|n/?a|"
+)
+GIVEN = {".gitattributes"}  # what the hub puts into a new repository
+BATCH_BYTES = 256 << 20  # sent at once, from memory
+SPLITS = {"data": "train", "validation": "validation"}
+
+
+def push(
+    target: Annotated[str, Parameter(help="hf://owner/name, a dataset of the hub.")],
+    /,
+    *,
+    what: Annotated[What, Parameter(help="What to send.")] = "documents",
+    source: Annotated[
+        tuple[str, ...], Parameter(help="Only this source; may be given again. Default: all.")
+    ] = (),
+    dry_run: Annotated[bool, Parameter(help="Only print what would be sent.")] = False,
+) -> int:
+    """Send the newest state of the corpus, as far as it is not there."""
+    without_xet()
+    repository, corpus = HubRepository(repository_name(target)), load_corpus()
+    manifests = newest_manifests(corpus, what, source)
+    refuse_forbidden(corpus, manifests)
+    files = [file for each in manifests.values() for file in corpus_files(corpus.store, what, each)]
+    texts = {"README.md": configs([file.path for file in files]).encode()}
+    digest = fingerprint_of(what, [(file.path, file.digest) for file in files], texts)
+    fingerprints = {name: each.fingerprint for name, each in manifests.items()}
+    record = Record(what, digest, fingerprints, count_takedowns(corpus.store.root), {})
+    before = repository.read()
+    if commit := commit_of(repository.name, before, record):
+        if record.tag not in before.tags and not dry_run:
+            repository.tag(record.tag, commit)
+        say(f"{repository.name} has this state: {record.tag}. Nothing was sent.")
+        return 0
+    if before.commit is None and not dry_run:
+        repository.create()
+    sent = send(None if dry_run else repository, files, before, record)
+    if dry_run:
+        say("Nothing was sent.")
+        return 0
+    refuse_forbidden(corpus, manifests)  # a takedown may have come meanwhile
+    commit = repository.commit(sent, texts, before, record, f"{what} of {', '.join(manifests)}")
+    repository.tag(record.tag, commit)
+    say(f"{repository.name}: {record.tag}, commit {commit}.")
+    if before.record and before.record.takedowns < record.takedowns:
+        say("Revisions before it may have documents that were taken down since: docs/push.md.")
+    return 0
+
+
+def repository_name(target: str) -> str:
+    """Return the repository that a target names."""
+    found = HUB_URL.fullmatch(target)
+    if found is None or found["pattern"]:
+        raise UsageError(f"{one_line(target)!r} is no dataset of a hub. Write hf://owner/name")
+    return found["repository"]
+
+
+def commit_of(name: str, before: Revision, record: Record) -> str | None:
+    """Return the commit that has a state; UsageError if a repository holds anything else.
+
+    A push that was killed may have left a commit without a tag.
+    """
+    if before.record is None and before.paths - GIVEN:
+        raise UsageError(
+            f"{name} has files that no `corpus push` has written. Name a repository that is not "
+            "there: it is created."
+        )
+    if before.record is not None and before.record.what != record.what:
+        raise UsageError(
+            f"{name} holds {before.record.what}. Push {record.what} to a repository of their own, "
+            f"such as hf://{name}-{record.what}"
+        )
+    is_newest = before.record is not None and before.record.digest == record.digest
+    return before.tags.get(record.tag) or (before.commit if is_newest else None)
+
+
+def newest_manifests(
+    corpus: Corpus, what: What, sources: Sequence[str]
+) -> dict[str, Manifest[Any, Any]]:
+    """Return the newest manifest of each source that is sent; UsageError if a licence forbids it.
+
+    Decisions have no text, and no licence is asked for.
+    """
+    names = corpus.settings.source_names()
+    for name in sources:
+        check_name("source", name, names)
+    chosen = [name for name in names if name in sources or not sources]
+    found = {name: licence_fault(corpus, name) for name in chosen if what != "decisions"}
+    if any(found.values()):
+        faults = [f"{name}: {fault}" for name, fault in found.items() if fault]
+        others = "".join(f" --source {name}" for name, fault in found.items() if not fault)
+        raise UsageError(
+            f"Not pushed: {'; '.join(faults)}. Correct `license` of the source, or set "
+            "`redistribute: true` if you may pass it on"
+            + (f"; or push the others:{others}" if others else "")
+        )
+    return {name: corpus.store.newest(STAGES[what], name) for name in chosen}
+
+
+def licence_fault(corpus: Corpus, source: str) -> str:
+    """Return why texts of a source may not be passed on, as far as anyone has said; else ""."""
+    if (allowed := corpus.settings.source(source).redistribute) is not None:
+        return "" if allowed else "`redistribute: false`"
+    manifest, counted = corpus.store.newest("deduped", source), Counter[str]()
+    for part in manifest.parts:
+        found = read_kept(kept_documents(corpus.store, manifest, part), ["license"])["license"]
+        counted.update(found.fill_null("").to_list())
+    refused = {name: n for name, n in counted.items() if FORBIDS.fullmatch(name.strip().lower())}
+    return ", ".join(
+        f"{rows:,} documents {f'of the licence {one_line(name)!r:.60}' if name else 'without one'}"
+        for name, rows in sorted(refused.items())[:5]
+    )
+
+
+def refuse_forbidden(corpus: Corpus, manifests: Mapping[str, Manifest[Any, Any]]) -> None:
+    """Raise StoreError if a state has documents that were taken down."""
+    for source, manifest in manifests.items():
+        if manifest.stage == STAGES["shards"]:
+            found = forbidden_shards(corpus.store, manifest)
+        else:
+            found = forbidden_in(corpus.store, manifest.stage, manifest)
+        if found:
+            raise StoreError(
+                f"{manifest.stage}[{source}] has {found}. Nothing was pushed: run `corpus build` "
+                "first."
+            )
+
+
+def configs(paths: Sequence[str]) -> str:
+    """Return the metadata of a card that say which files are which split, of all and by source.
+
+    Without them a reader would take a source named `test` for a split.
+    """
+    lines = ["---", "configs:"]
+    for name in ("default", *sorted({path.split("/")[1] for path in paths} - {"default"})):
+        folder = "*" if name == "default" else name
+        lines += [f"- config_name: {name}", "  data_files:"]
+        for top, split in SPLITS.items():
+            if any(fnmatch(path, f"{top}/{folder}/*") for path in paths):
+                lines += [f"  - split: {split}", f"    path: {top}/{folder}/*.parquet"]
+    return "\n".join([*lines, "---", ""])
+
+
+def send(
+    repository: HubRepository | None,
+    files: Sequence[CorpusFile],
+    before: Revision,
+    record: Record,
+) -> list[Any]:
+    """Send new files, none without a repository; note all in the record, and print sizes."""
+    sent, batch = list[Any](), dict[str, bytes]()
+    for file in files:
+        line = before.line(file.path, file.digest)
+        if line is None:
+            content = as_parquet(file.read())
+            sha256 = hashlib.sha256(content).hexdigest()
+            line = FileLine(file.digest, sha256, len(content), file.rows)
+            if before.sha256.get(file.path) != sha256:
+                batch[file.path] = content
+        record.files[file.path] = line
+        if sum(map(len, batch.values())) > BATCH_BYTES or file is files[-1]:
+            sent += repository.send(batch) if repository and batch else []
+            batch = {}
+    lines, known = record.files.values(), {*before.sha256.values()}
+    new = [line.bytes for line in lines if line.sha256 not in known]
+    say(
+        f"{record.what}: {sum(line.rows for line in lines):,} rows in {len(lines):,} files of "
+        f"{sum(line.bytes for line in lines):,} bytes. New: {len(new):,} files, {sum(new):,} bytes."
+    )
+    return sent

@@ -1,0 +1,227 @@
+"""`corpus push` sends what is new to a dataset of a hub, once, and nothing that is forbidden."""
+
+from __future__ import annotations
+
+import io
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from builders import Build, deduped, open_corpus, records, sentence, write_corpus, write_jsonl
+from command_line import LONGEST_SECONDS, start
+from hub_server import Hub, Repository, hub_server
+from verbs import Cli
+
+from assets.raw.places.find_inputs import find_inputs
+from assets.raw.raw_records import DOCUMENT_COLUMNS
+from pipeline_defs.commands.share.pushed_files import as_parquet
+from resources.settings.sources import Source
+
+TARGET = "hf://acme/corpus"
+# of huggingface_hub, in its call of httpx2
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+COLUMNS = [name for name in DOCUMENT_COLUMNS if name != "origin"]
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub without repositories."""
+    with hub_server(monkeypatch) as found:
+        yield found
+
+
+def written(folder: Path, monkeypatch: pytest.MonkeyPatch, **of_prose: Any) -> Any:
+    """The small corpus, not built, with a licence; `of_prose` are more keys of a source."""
+    names = ("prose", "notes")
+    sources = [{"name": n, "where": f"input/{n}/*", "license": "CC0-1.0"} for n in names]
+    sources[0] |= of_prose
+    config = write_corpus(folder, sources=sources, part_bytes=2048)
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+    return open_corpus(config)
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build) -> Any:
+    """The small corpus, built."""
+    corpus = written(tmp_path, monkeypatch)
+    build(corpus)
+    return corpus
+
+
+def repository(hub: Hub) -> Repository:
+    return hub.repositories["acme/corpus"]
+
+
+def pushed(hub: Hub) -> dict[str, bytes]:
+    """Return the Parquet files of the newest commit."""
+    found = repository(hub)
+    files = found.commits[found.branches["main"]]
+    return {path: files[path] for path in sorted(files) if path.endswith(".parquet")}
+
+
+def rows(hub: Hub, folder: str) -> pl.DataFrame:
+    files = [content for path, content in pushed(hub).items() if path.startswith(folder)]
+    return pl.concat(pl.read_parquet(io.BytesIO(each)) for each in files)
+
+
+def kept(corpus: Any, source: str) -> pl.DataFrame:
+    return pl.concat(deduped(corpus, source, *COLUMNS)).sort("doc_id")
+
+
+def test_documents_are_read_back_as_they_are(
+    hub: Hub, built: Any, cli: Cli, tmp_path: Path
+) -> None:
+    said = cli.out("push", TARGET)
+    for source in ("prose", "notes"):
+        assert rows(hub, f"data/{source}/").sort("doc_id").equals(kept(built, source))
+    for content in pushed(hub).values():
+        metadata = pq.ParquetFile(io.BytesIO(content)).metadata
+        assert metadata.row_group(0).column(0).has_offset_index
+        assert pq.read_table(io.BytesIO(content)).schema.field("text").type == "string"
+    [tag] = repository(hub).tags
+    assert tag in said and repository(hub).messages[0] == "private"
+    for config, names in ((None, {"prose", "notes"}), ("prose", {"prose"})):
+        back = Source.model_validate({"name": "back", "where": TARGET, "config": config})
+        files = find_inputs(back, tmp_path, tmp_path / "downloads").files
+        assert {file.name.split("/")[5] for file in files} == names
+
+
+def test_other_readers_find_splits_and_configurations(hub: Hub, built: Any, cli: Cli) -> None:
+    datasets = pytest.importorskip("datasets")
+    cli.out("push", TARGET)
+    loaded = datasets.load_dataset("acme/corpus", "notes", split="train", streaming=True)
+    expected = kept(built, "notes")["text"].to_list()
+    assert sorted(row["text"] for row in loaded) == sorted(expected)
+
+
+def test_shards_and_decisions_go_to_repositories_of_their_own(
+    hub: Hub, built: Any, cli: Cli
+) -> None:
+    cli.out("push", TARGET, "--what", "shards")
+    for source in ("prose", "notes"):
+        manifest = built.store.newest("sharded", source)
+        assert rows(hub, f"data/{source}/").height == manifest.stats.rows_kept
+        assert rows(hub, f"data/{source}/")["num_tokens"].sum() == manifest.stats.tokens
+    assert "holds shards. Push decisions to" in cli.err(2, "push", TARGET, "--what", "decisions")
+    cli.out("push", f"{TARGET}-decisions", "--what", "decisions", "--source", "notes")
+    files = hub.repositories["acme/corpus-decisions"]
+    tables = [c for p, c in files.commits[files.branches["main"]].items() if ".parquet" in p]
+    assert sum(pl.read_parquet(io.BytesIO(each), columns=["kept"]).height for each in tables) == 41
+
+
+def test_a_revision_sends_what_is_new_and_the_same_state_nothing(
+    hub: Hub, built: Any, cli: Cli, build: Build
+) -> None:
+    forecast = cli.out("push", TARGET, "--dry-run")
+    assert "acme/corpus" not in hub.repositories
+    said = cli.out("push", TARGET)
+    first, sent = pushed(hub), sum(hub.sent)
+    sizes = f"{len(first):,} files"
+    assert f"{sizes} of {sent:,} bytes. New: {sizes}, {sent:,} bytes" in said
+    assert forecast.splitlines()[0] == said.splitlines()[0]
+    assert "Nothing was sent." in cli.out("push", TARGET)
+    assert sum(hub.sent) == sent and len(repository(hub).tags) == 1
+
+    write_jsonl(built.config.parent / "input/prose/c.jsonl", records(sentence(900), sentence(901)))
+    (built.config.parent / "input/prose/b.jsonl").unlink()
+    corpus = open_corpus(built.config)
+    build(corpus)
+    said = cli.out("push", TARGET)
+    second = pushed(hub)
+    new = {path for path in second if second[path] != first.get(path)}
+    assert new and sum(hub.sent) - sent == sum(len(second[path]) for path in new)
+    assert second.keys() - new, "a part that stays is not sent again"
+    assert first.keys() - second.keys(), "a part that is gone is in no new revision"
+    assert rows(hub, "data/prose/").sort("doc_id").equals(kept(corpus, "prose"))
+    old, newest = repository(hub).tags.values()
+    assert newest == repository(hub).branches["main"]
+    earlier = repository(hub).commits[old]
+    assert all(earlier[path] == content for path, content in first.items())
+
+
+def test_a_push_that_is_killed_goes_on_and_sends_no_file_twice(
+    hub: Hub, built: Any, cli: Cli
+) -> None:
+    process = list[subprocess.Popen[str]]()
+
+    def kill() -> None:
+        if len(hub.sent) == 3:
+            process[0].kill()
+            process[0].wait()
+
+    hub.before_object = kill
+    process.append(start(built.config, "pipeline_defs.commands.main", "push", TARGET))
+    assert process[0].wait(LONGEST_SECONDS) == -signal.SIGKILL
+    assert len(repository(hub).commits) == 1 and not repository(hub).tags
+    there = len(hub.sent)
+    hub.before_object = lambda: None
+    cli.out("push", TARGET)
+    assert there >= 3 and len(hub.sent) == len(pushed(hub))
+    repository(hub).tags.clear()  # as if it was killed between the commit and its tag
+    assert "Nothing was sent" in cli.out("push", TARGET)
+    assert list(repository(hub).tags.values()) == [repository(hub).branches["main"]]
+    assert len(repository(hub).commits) == 2
+
+
+@pytest.mark.parametrize(
+    ("of_prose", "message"),
+    [
+        ({"license": None}, r"prose: 32 documents without one.*--source notes"),
+        ({"license": "CC-BY-NC-ND-4.0"}, "prose: 32 documents of the licence 'CC-BY-NC-ND-4.0'"),
+        ({"redistribute": False}, "prose: `redistribute: false`"),
+        ({"license": "proprietary", "redistribute": True}, ""),
+    ],
+)
+def test_a_licence_that_forbids_it_is_obeyed(
+    hub: Hub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    build: Build,
+    cli: Cli,
+    of_prose: dict[str, Any],
+    message: str,
+) -> None:
+    build(written(tmp_path, monkeypatch, **of_prose))
+    if not message:
+        cli.out("push", TARGET)
+        return
+    assert re.search(message, cli.err(2, "push", TARGET))
+    assert not hub.repositories
+    cli.out("push", TARGET, "--source", "notes")
+    cli.out("push", f"{TARGET}-decisions", "--what", "decisions")
+
+
+def test_what_was_taken_down_is_not_sent_and_earlier_revisions_are_named(
+    hub: Hub, built: Any, cli: Cli, build: Build
+) -> None:
+    cli.out("push", TARGET)
+    doc_id = rows(hub, "data/prose/")["doc_id"][0]
+    cli.out("takedown", "--doc", doc_id, "--reason", "asked")
+    assert "has documents of takedown 1 (asked)" in cli.err(1, "push", TARGET)
+    build(open_corpus(built.config))
+    assert "Revisions before it may have documents" in cli.out("push", TARGET)
+    assert doc_id not in rows(hub, "data/")["doc_id"]
+
+
+def test_an_error_says_what_to_do(hub: Hub, built: Any, cli: Cli) -> None:
+    hub.add("acme/corpus", {"README.md": b"of others"})
+    assert "no `corpus push` has written" in cli.err(2, "push", TARGET)
+    assert "Write hf://owner/name" in cli.err(2, "push", f"{TARGET}/data")
+    hub.add("acme/closed", {}, token="hf_other")
+    assert "that HF_TOKEN may write" in cli.err(1, "push", "hf://acme/closed")
+
+
+def test_rows_that_come_in_between_change_the_pages_near_them() -> None:
+    """A hub with Xet keeps chunks of bytes that it has: most of them are in both files."""
+    texts = [sentence(number, 60) for number in range(8_000)]
+    before = as_parquet(pl.DataFrame({"text": texts}))
+    after = as_parquet(pl.DataFrame({"text": [*texts[:10], "a new text", *texts[10:]]}))
+    assert as_parquet(pl.DataFrame({"text": texts})) == before
+    probes = [before[at : at + 64] for at in range(0, len(before) - 64, len(before) // 100)]
+    assert sum(probe in after for probe in probes) > 80  # 49 without
