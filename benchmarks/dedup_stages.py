@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,13 @@ import yaml
 
 from resources.corpus import Corpus
 from resources.materialize.materialization import Stage, manifest_of
-from resources.run_tasks import run_tasks
+from resources.run_tasks import all_at_once, run_partitions, run_tasks
 from resources.settings.pipeline import load_settings
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of
 from resources.store.store import Store
-from resources.tasks import GLOBAL, Outcome, Plan, Task, Work
+from resources.tasks import GLOBAL, Plan, RunStage, Task, Work
 
-Run = Callable[[Corpus, list[Task], Work], list[Outcome]]
+AS_TASKS = all_at_once(run_tasks)
 STAGES = ("signatures", "band_index", "duplicates", "deduped")
 
 
@@ -38,12 +38,19 @@ def empty_corpus(folder: Path, sources: Sequence[str], *, workers: int, **dedup:
 
 
 def publish(
-    corpus: Corpus, stage: Stage, partition: str, plan: Plan, work: Work, run: Run = run_tasks
+    corpus: Corpus,
+    stage: Stage,
+    partition: str,
+    plan: Plan,
+    work: Work,
+    run: RunStage = AS_TASKS,
 ) -> Manifest:
     """Compute what is missing of a plan and commit it, as `run_stage` does."""
     folder = corpus.store.partition(stage.name, partition)
     with folder.writing(corpus.settings.keep_manifests):
-        return folder.commit(manifest_of(stage, partition, plan, run(corpus, plan.tasks, work)))
+        groups = run(corpus, plan.tasks, work, run_partitions)
+        outcomes = [outcome for group in groups for outcome in group]
+        return folder.commit(manifest_of(stage, partition, plan, outcomes))
 
 
 def publish_filtered(corpus: Corpus, source: str, documents: pl.DataFrame, parts: int) -> None:

@@ -10,7 +10,8 @@ extrapolations. Simulated:
     parts       CPU seconds per MB of each stage, spread over parts as a lognormal
     dispatch    the driver submits a part, and takes its receipt, in 1.2 ms
     store       a part's requests and bytes; each node has a share of its network for each core
-    one task    components of duplicates, training of the tokenizer, the manifest of a stage
+    ranges      pairs of duplicates, merged and sorted by ranges of documents; a node reads all
+    one task    links of duplicates, training of the tokenizer, listing and manifest of a stage
     index       files that share a node's memory, four at a time
     slow nodes  a share of nodes works at half speed
     losses      nodes are lost with a rate per hour: their parts begin again elsewhere, and another
@@ -53,7 +54,11 @@ INDEX_FILES, INDEX_SIMULTANEOUS = 4096, 4
 INDEX_BYTES, MEMORY_BYTES = 13_440, 32e9  # a document, over all files; `dedup.memory_bytes`
 INDEX_SECONDS = 2.1e-6  # a document, in all files of the index
 OPEN_SECONDS = 50e-6  # a part's keys, in one file of the index
-COMPONENTS_SECONDS = 1.0e-6  # a document, on one core
+PAIR_BYTES, LINK_BYTES = 26, 10  # a document: pairs in the index; merged pairs, and members
+MERGE_SECONDS, SPLIT_SECONDS = 0.36e-6, 0.08e-6  # a document, in all ranges
+RANGE_SHARE = 16  # of the memory for the pairs of a range
+LINK_SECONDS = 0.08e-6  # a document, on one core
+LISTED, KEYS = 1000, 3  # keys of a LIST request, and keys of a part
 TRAINING_SECONDS = 60.0  # of a tokenizer, on a bounded sample
 DEDUPLICATION = ("signatures", "band_index", "duplicates", "deduped")
 
@@ -178,11 +183,28 @@ def simulate(
         costs = task_costs(name, total, parts, cluster)
         end, busy, lost = schedule(costs, nodes, cores_for(name, cluster), now)
         end = max(end, now + PUTS * len(costs) / (PUTS_PER_SECOND * PARTITIONS))
-        alone = one_task_seconds(name, total, parts)
+        if name == "duplicates":
+            end, of_ranges, lost_ranges = merge_ranges(total / DOCUMENT_BYTES, cluster, nodes, end)
+            busy, lost = busy + of_ranges, lost + lost_ranges
+        alone = one_task_seconds(name, total, parts, cluster)
         now = end + alone
         dispatch = len(costs) * DISPATCH_SECONDS
         runs.append(StageRun(name, now - begin, alone, dispatch, busy + alone, lost))
     return runs
+
+
+def merge_ranges(
+    documents: float, cluster: Cluster, nodes: Nodes, begin: float
+) -> tuple[float, float, int]:
+    """Merge the pairs of ranges and sort them by batch, as `schedule` does parts."""
+    num_bytes = documents * PAIR_BYTES
+    ranges = math.ceil(num_bytes * RANGE_SHARE / MEMORY_BYTES)
+    begin += num_bytes / cluster.bytes_per_second  # each node brings all files of pairs
+    merged = [documents * MERGE_SECONDS / ranges] * ranges
+    end, busy, lost = schedule(merged, nodes, cluster.cores, begin)
+    split = [documents * SPLIT_SECONDS / ranges] * ranges
+    stop, more, again = schedule(split, nodes, INDEX_SIMULTANEOUS, end)
+    return stop, busy + more, lost + again
 
 
 def cores_for(name: str, cluster: Cluster) -> int:
@@ -213,11 +235,13 @@ def task_costs(name: str, total: float, parts: int, cluster: Cluster) -> list[fl
     return costs
 
 
-def one_task_seconds(name: str, total: float, parts: int) -> float:
-    """Return the seconds of what a stage does in one task."""
-    seconds = parts * MANIFEST_SECONDS
+def one_task_seconds(name: str, total: float, parts: int, cluster: Cluster) -> float:
+    """Return the seconds of what a stage does in one task; sources are listed side by side."""
+    lists = parts * KEYS / LISTED / PARTITIONS
+    seconds = parts * MANIFEST_SECONDS + lists * cluster.request_seconds
     if name == "duplicates":
-        seconds += total / DOCUMENT_BYTES * COMPONENTS_SECONDS
+        read_and_written = LINK_BYTES / cluster.bytes_per_second
+        seconds += total / DOCUMENT_BYTES * (LINK_SECONDS + read_and_written)
     elif name == "tokenizer":
         seconds += TRAINING_SECONDS
     return seconds

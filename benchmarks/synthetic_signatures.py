@@ -138,17 +138,20 @@ def publish_documents(corpus: Corpus, where: Layout, documents: int) -> None:
 
     Parts that are published are left as they are: call it again with more documents for a night.
     """
+    from assets.deduped.deduped_records import SignaturesProvenance
     from assets.deduped.signatures_asset import STAGE as SIGNATURES
     from assets.filtered.asset import STAGE as FILTERED
+    from assets.filtered.filtered_records import FilteredProvenance
 
     config = corpus.settings.dedup
     firsts = range(0, documents, PART_DOCUMENTS)
     spans = [(first, min(first + PART_DOCUMENTS, documents)) for first in firsts]
     for number, source in enumerate(SOURCES):
         own = spans[number :: len(SOURCES)]
-        texts = Plan([part_task(corpus, "filtered", source, span) for span in own], {})
-        filtered = publish(corpus, FILTERED, source, texts, publish_texts)
-        about = {"filtered": filtered.fingerprint}
+        texts = [part_task(corpus, "filtered", source, span) for span in own]
+        filtering = Plan(texts, {}, FilteredProvenance(""))
+        filtered = publish(corpus, FILTERED, source, filtering, publish_texts)
+        about = SignaturesProvenance(filtered.fingerprint)
         tasks = [part_task(corpus, "signatures", source, span) for span in own]
         signed = Plan(tasks, config.signing(), about)
         publish(corpus, SIGNATURES, source, signed, partial(sign, where=where, config=config))

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 import xxhash
+from msgspec import UNSET
 
 from resources.corpus import Corpus, stops_on_error
 from resources.engine.cost import Cost
@@ -30,7 +31,7 @@ from resources.run_tasks import (
     with_costs,
     within_memory,
 )
-from resources.store.disk import TEMPORARY_PREFIX, write_temporary
+from resources.store.disk import TEMPORARY_PREFIX, make_folder, write_temporary
 from resources.store.medium import medium_of
 from resources.store.published import PublishedFile
 from resources.store.records import FileRecord, fingerprint_of, to_line
@@ -92,10 +93,23 @@ def read_list(path: Path) -> tuple[PublishedFile, ...]:
 def list_files(outcomes: Sequence[Outcome], kind: str) -> PassFiles:
     """List the file of a kind of each outcome's part; the writer of the partition removes it."""
     records = [outcome.records[0].file(kind) for outcome in outcomes]
-    content = to_line([record for record in records if record is not None])
-    folder = outcomes[0].task.folder.folder
+    return write_list(outcomes[0].task, [record for record in records if record is not None])
+
+
+def list_published(task: Task[Any], files: Sequence[PublishedFile]) -> PassFiles:
+    """List files of other partitions, for tasks of the partition of `task`."""
+    records = [
+        FileRecord("", str(f.unchecked_path), 0, f.bytes, "", f.xxh3, f.blocks or UNSET)
+        for f in files
+    ]
+    return write_list(task, records)
+
+
+def write_list(task: Task[Any], records: Sequence[FileRecord]) -> PassFiles:
+    """Write records of files to a temporary file of a task's partition."""
+    content, folder, medium = to_line(records), task.folder.folder, task.folder.medium
     path = folder / f"{TEMPORARY_PREFIX}{xxhash.xxh3_128_hexdigest(content)}.json"
-    medium = medium_of(folder)
+    make_folder(folder)
     if medium.size(path) is None:  # an object may be gone whose copy is still here
         medium.publish(write_temporary(folder, path.name, content), path)
     return PassFiles(path)
@@ -141,7 +155,6 @@ class PartitionRun:
 
 def in_passes(*passes: Pass) -> RunStage:
     """Return the `run` of a stage that takes these passes; the stage's work is that of a pass."""
-
     return all_at_once(lambda corpus, tasks, _work: run_passes(corpus, tasks, passes))
 
 

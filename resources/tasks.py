@@ -15,6 +15,7 @@ import xxhash
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.engine.run_task import PartError, PartUseError
+from resources.engine.system_errors import concerns_all, errno_of
 from resources.store.published import PublishedFile
 from resources.store.records import (
     DEFAULT_COMPRESSION,
@@ -194,7 +195,9 @@ RunStage = Callable[[Corpus, list[Task], Work, RunPartitions], PartitionOutcomes
 
 
 def failed(task: Task, error: Exception) -> Outcome:
-    """Return the outcome of a task for which an error was raised outside of its work."""
+    """Return the outcome of a task that failed outside of its work; raise what fails all alike."""
+    if concerns_all(errno_of(error)):
+        raise error
     is_wrong_use = isinstance(error, ValueError | StoreError)
     kind = PartUseError if is_wrong_use else PartError
     message = str(error) if is_wrong_use else f"{task.title}: {type(error).__name__}: {error}"

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from assets.deduped.clusters.candidate_files import PartMembers, SignedFiles, list_buffers
-from assets.deduped.clusters.component_files import Components
+from assets.deduped.clusters.component_files import Components, Pairs
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA, IS_REMOVED, decide
 from assets.deduped.clusters.report import largest_clusters, summarize_clusters
 from assets.deduped.deduped_records import DUPLICATES, DuplicatesNumbers
@@ -20,7 +20,7 @@ from assets.report.histograms import Summary
 from resources.passes import PassFiles
 from resources.settings.dedup import DedupConfig
 from resources.store.mapped_files import map_arrow
-from resources.store.published import PublishedFile
+from resources.store.published import PublishedArray, PublishedFile
 from resources.store.records import FileRecord, PartRecord, Stats, fingerprint_of, to_json
 from resources.tasks import Task, task_by_content
 
@@ -49,21 +49,31 @@ NOTHING_DECIDED = Decided(None, {})
 
 @dataclass(frozen=True)
 class BatchInputs:
-    """Inputs of the third pass: one batch, the members of all parts, and the batch's pairs."""
+    """Inputs of the fifth pass: one batch, and the members and pairs of all of them."""
 
     batch: int
+    batches: int
     members: PassFiles
-    pairs: PublishedFile
+    pairs: PassFiles
     config: DedupConfig
 
 
+def pairs_of_batch(file: PublishedFile, batch: int, batches: int) -> Pairs:
+    """Read the pairs of a batch, uint64 [m, 2], from a file of `split_range`."""
+    stops = PublishedArray(file, np.int64, batches)
+    start, stop = np.concatenate([[0], stops.read(0, batches)])[batch : batch + 2].tolist()
+    words = PublishedArray(file, np.uint64, file.bytes // 8 - batches, 8 * batches)
+    return np.array(words.read(2 * start, 2 * stop)).reshape(-1, 2)  # no more than one is mapped
+
+
 def decide_batch(task: Task[BatchInputs]) -> list[PartRecord]:
-    """Third pass: decide one batch; its decisions are sorted by ref."""
+    """Fifth pass: decide one batch; its decisions are sorted by ref."""
     inputs = task.payload
     of_parts = [rows_of_batch(file, inputs.batch) for file in inputs.members.read()]
     members = pl.concat(of_parts, rechunk=True)
     shingles = list_buffers(members["shingles"]) if "shingles" in members.columns else None
-    pairs = np.fromfile(inputs.pairs.checked(), np.uint64).reshape(-1, 2)
+    batch = inputs.batch, inputs.batches
+    pairs = np.concatenate([pairs_of_batch(file, *batch) for file in inputs.pairs.read()])
     members = members.drop("batch", "shingles", strict=False)
     writer = task.writer()
     writer.write_arrow("decisions", decide(members, pairs, inputs.config, shingles))
@@ -102,7 +112,7 @@ def known_rows(members: Components, before: DecidedPart) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class PublishInputs:
-    """Inputs of the fourth pass over a signed part: its members, old and new decisions on them."""
+    """Inputs of the sixth pass over a signed part: its members, old and new decisions on them."""
 
     part: SignedFiles
     members: PartMembers

@@ -1,9 +1,9 @@
 """duplicates: clusters of equal and near-equal documents, and the document of each that stays.
 
-Five passes: find the components of all pairs, which is one task; gather the members to decide on,
-part by part; decide them, in batches of whole components; publish the clusters of each signed part;
-publish what the next run compares. Parts of the first three are removed when the manifest is
-committed.
+Seven passes: merge the pairs of each range of documents; link them to components, which is one
+task; sort the pairs of each range by batch; gather the members to decide on, part by part; decide
+them, in batches of whole components; publish the clusters of each signed part; publish what the
+next run compares. Parts of the first five are removed when the manifest is committed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,16 @@ from assets.deduped.clusters.candidate_files import (
     GatherInputs,
     PairInputs,
     PartMembers,
+    RangeInputs,
     SignedFiles,
+    SplitInputs,
     find_members,
     gather_members,
+    merge_pairs,
+    split_range,
 )
 from assets.deduped.clusters.cleanliness import text_facts
+from assets.deduped.clusters.component_files import block_rows_of, range_borders
 from assets.deduped.clusters.duplicates import decide
 from assets.deduped.clusters.report import TOP_CLUSTERS, duplicates_markdown
 from assets.deduped.deduped_records import (
@@ -63,7 +68,15 @@ from assets.report.histograms import Summary, add_summaries
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.made_under import check_made_under, is_made_by
-from resources.passes import Earlier, Pass, derive_task, file_of, list_files, run_passes
+from resources.passes import (
+    Earlier,
+    Pass,
+    derive_task,
+    file_of,
+    list_files,
+    list_published,
+    run_passes,
+)
 from resources.run_tasks import all_at_once, with_costs
 from resources.settings.dedup import DedupConfig
 from resources.stage import MainTable, Metadata, Stage
@@ -121,25 +134,52 @@ class ClusteringInputs:
     decided: Decided
 
 
-def plan_components(
+def plan_merge(
     _: Corpus, tasks: list[Task[ClusteringInputs]], __: Earlier
-) -> list[Task[PairInputs]]:
-    """Plan the first pass: one task over all pairs."""
+) -> Iterator[Task[RangeInputs]]:
+    """Plan the first pass: one task per range of documents."""
     state, inputs = tasks[-1], tasks[-1].payload
+    files, memory_bytes = list_published(state, inputs.pairs), inputs.config.memory_bytes
+    borders = range_borders(inputs.pairs, memory_bytes)
+    for index, (first, stop) in enumerate(borders):
+        work = RangeInputs(files, first, stop, block_rows_of(memory_bytes))
+        name, of_range = f"merged-{index:05d}", state.work_bytes // len(borders)
+        yield derive_task(state, name, (first, stop), work, of_range)
+
+
+def plan_components(
+    _: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier
+) -> list[Task[PairInputs]]:
+    """Plan the second pass: one task over all merged pairs."""
+    state, inputs, [merged] = tasks[-1], tasks[-1].payload, earlier
     rows = sorted((part.entry.id, part.entry.rows) for part in inputs.parts)
     numbers = np.array(rows, np.int64).reshape(-1, 2)
     text_bytes = sum(part.text_bytes for part in inputs.parts) / max(1, int(numbers[:, 1].sum()))
     digests = inputs.decided.digests
     made_of = inputs.config.memory_bytes, digests.xxh3 if digests else None
-    pairs = PairInputs(numbers, inputs.pairs, digests, text_bytes, inputs.config)
+    files = list_files(merged, "merged")
+    pairs = PairInputs(numbers, files, digests, text_bytes, inputs.config)
     return [derive_task(state, "found", made_of, pairs, 0)]  # pairs are streamed
+
+
+def plan_split(
+    _: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier
+) -> Iterator[Task[SplitInputs]]:
+    """Plan the third pass: one task per range, if there is something to decide."""
+    merged, [found] = earlier
+    batches, members = batches_of(found), list_files([found], "components")
+    counts = file_of(found, "counts")
+    for index, outcome in enumerate(merged if batches else ()):
+        pairs, name = file_of(outcome, "merged"), f"split-{index:05d}"
+        split = SplitInputs(pairs, counts, members, batches)
+        yield derive_task(found.task, name, [name], split, pairs.bytes)
 
 
 def plan_gather(
     _: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier
 ) -> Iterator[Task[GatherInputs]]:
-    """Plan the second pass: one task per signed part that has members to decide on."""
-    [[found]], inputs = earlier, tasks[-1].payload
+    """Plan the fourth pass: one task per signed part that has members to decide on."""
+    [_merged, [found], _split], inputs = earlier, tasks[-1].payload
     members, batches = members_by_part(found), batches_of(found)
     for part in inputs.parts:
         place = members[part.entry.id]
@@ -154,27 +194,27 @@ def plan_gather(
 def plan_decide(
     _: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier
 ) -> Iterator[Task[BatchInputs]]:
-    """Plan the third pass: one task per batch."""
-    [found], gathered = earlier
+    """Plan the fifth pass: one task per batch."""
+    _merged, [found], split, gathered = earlier
     if not gathered:
         return
     batches, config = batches_of(found), tasks[-1].payload.config
-    members = list_files(gathered, "members")
+    members, pairs = list_files(gathered, "members"), list_files(split, "split")
     of_batch = sum(file_of(each, "members").bytes for each in gathered) // batches
     for batch in range(batches):
         name = f"decisions-{batch:05d}"
-        inputs = BatchInputs(batch, members, file_of(found, f"pairs-{batch}"), config)
+        inputs = BatchInputs(batch, batches, members, pairs, config)
         yield derive_task(found.task, name, [name], inputs, of_batch)
 
 
 def plan_publish(
     _: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier
 ) -> Iterator[Task[Any]]:
-    """Plan the fourth pass: one task per signed part; those that are as they were are published."""
+    """Plan the sixth pass: one task per signed part; those that are as they were are published."""
     if not earlier[0]:
         yield from tasks[:-1]
         return
-    [found], _gathered, decided = earlier
+    _merged, [found], _split, _gathered, decided = earlier
     state, inputs, members = tasks[-1], tasks[-1].payload, members_by_part(found)
     decisions = list_files(decided, "decisions") if decided else None
     for part in inputs.parts:
@@ -189,7 +229,7 @@ def plan_publish(
 
 def plan_state(_: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier) -> list[Task[Any]]:
     """Plan the last pass: the task that names all parts."""
-    state, (components, *_others, published) = tasks[-1], earlier
+    state, (_merged, components, *_others, published) = tasks[-1], earlier
     if not components:
         return [state]
     members = members_by_part(components[0])
@@ -204,7 +244,7 @@ def plan_state(_: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier)
 
 
 def members_by_part(found: Outcome) -> dict[int, PartMembers]:
-    """Return the place of each part's members among those that the first pass found."""
+    """Return the place of each part's members among all that were found."""
     counts = np.fromfile(file_of(found, "counts").checked(), np.int64).reshape(3, -1)
     stops, files = np.cumsum(counts[1]), list_files([found], "components")
     places = np.stack([counts[0], stops - counts[1], stops, counts[2]], axis=1)
@@ -212,12 +252,14 @@ def members_by_part(found: Outcome) -> dict[int, PartMembers]:
 
 
 def batches_of(found: Outcome) -> int:
-    """Return the number of batches that the first pass made."""
+    """Return the number of batches that components are decided in."""
     return numbers_of(found.records[0], BatchNumbers).batches
 
 
 PASSES = (
+    Pass(merge_pairs, plan_merge, is_kept=False),
     Pass(find_members, plan_components, shares_memory=True, is_kept=False),
+    Pass(split_range, plan_split, shares_memory=True, is_kept=False),
     Pass(gather_members, plan_gather, is_kept=False),
     Pass(decide_batch, plan_decide, shares_memory=True, is_kept=False),
     Pass(publish_part, plan_publish),

@@ -5,16 +5,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from assets.deduped.clusters.candidate_files import generations_of, known_members, read_texts
+from assets.deduped.clusters.candidate_files import generations_of, known_components, read_texts
 from assets.deduped.index.ledger import LedgerEntry
 
 
 def test_a_component_is_known_by_both_halves_of_its_digest() -> None:
-    labels = np.array([3, 7, 3], np.uint64)
     now = np.array([3, 7], np.uint64), np.array([[1, 2], [5, 6]], np.uint64)
     before = now[0], np.array([[1, 9], [5, 6]], np.uint64)
 
-    assert known_members(labels, now, before).tolist() == [False, True, False]
+    assert known_components(now, before).tolist() == [False, True]
 
 
 def test_rows_are_of_the_generation_that_ends_after_them() -> None:

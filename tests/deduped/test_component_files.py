@@ -13,14 +13,18 @@ from assets.deduped.clusters.component_files import (
     Components,
     batch_of,
     find_components,
+    live_pairs,
+    new_array,
     number_documents,
-    number_pairs,
     numbered_row_ids,
+    pairs_between,
+    range_borders,
     rows_up_to,
     split_pairs,
     unique_blocks,
 )
-from assets.deduped.kernels.union_find import link_pairs
+from assets.deduped.kernels.union_find import link_pairs, number_components
+from resources.store.published import as_it_is
 from resources.store.store import StoreError
 
 Pair = tuple[int, int]
@@ -29,6 +33,7 @@ PARTS = (np.array([1, 2, 5, 6]), np.full(4, ROWS))
 MANY, ONE = 1 << 20, 1  # pairs in a block
 LEDGER = (np.array([2, 3, 7]), np.array([3, 0, 2]))  # three parts, one of them empty
 ALL_REFS = [2 << 32, 2 << 32 | 1, 2 << 32 | 2, 7 << 32, 7 << 32 | 1]
+MEMORY = st.sampled_from([1, 1000, 5000, 1 << 30])
 HUGE = st.integers(0, 3) | st.integers(2**64 - 4, 2**64 - 1)
 
 
@@ -52,17 +57,33 @@ def write_files(folder: Path, files: list[list[Pair]]) -> list[Path]:
     return [write_pairs(folder / f"{i}.pairs", pairs) for i, pairs in enumerate(files)]
 
 
-def find(paths: list[Path], scratch: Path, block_rows: int = MANY) -> Components:
-    row_ids, labels = find_components(paths, PARTS, scratch, block_rows)
-    return Components(row_ids, labels, np.zeros(len(row_ids), np.bool_))
+def merge(
+    paths: list[Path], memory_bytes: int = 1 << 40, block_rows: int = MANY
+) -> list[NDArray[np.uint64]]:
+    """The pairs of each range."""
+    files = [as_it_is(path) for path in paths if path.stat().st_size]
+    merged = []
+    for first, stop in range_borders(files, memory_bytes):
+        runs = [pairs_between(file, first, stop) for file in files]
+        blocks = unique_blocks(runs, block_rows)
+        merged.append(np.concatenate([as_pairs([]), *blocks]))
+    return merged
 
 
-def split(
-    paths: list[Path], members: Components, batches: int, block_rows: int = MANY
-) -> list[list[Pair]]:
-    batch_paths = [paths[0].parent / f"batch-{batch}" for batch in range(batches)]
-    split_pairs(paths, PARTS[0], members, batch_paths, block_rows)
-    return [read_pairs(path) for path in batch_paths]
+def find(ranges: list[NDArray[np.uint64]], scratch: Path) -> Components:
+    found = find_components(ranges, PARTS, scratch)
+    assert (found.components[found.places] == found.labels).all()
+    assert (np.diff(found.components.astype(np.int64)) > 0).all()
+    return Components(found.row_ids, found.labels, np.zeros(len(found.row_ids), np.bool_))
+
+
+def split(ranges: list[NDArray[np.uint64]], members: Components, batches: int) -> list[list[Pair]]:
+    found: list[list[Pair]] = [[] for _ in range(batches)]
+    for pairs in ranges:
+        stops, in_batches = split_pairs(pairs, members, batches)
+        for batch, rows in enumerate(np.split(in_batches, stops[:-1])):
+            found[batch] += [(a, b) for a, b in rows.tolist()]
+    return found
 
 
 def labels_of(members: Components) -> dict[int, int]:
@@ -78,36 +99,37 @@ def reference(pairs: list[Pair]) -> dict[int, int]:
     return labels
 
 
-def read_pairs(path: Path) -> list[Pair]:
-    return [(a, b) for a, b in np.fromfile(path, np.uint64).reshape(-1, 2).tolist()]
-
-
 def as_pairs(rows: list[Pair]) -> NDArray[np.uint64]:
     return np.array(rows, np.uint64).reshape(-1, 2)
 
 
 def test_numbers_and_refs_are_each_others_inverse() -> None:
     edges = number_documents(*LEDGER)
-    pairs = as_pairs([(ref, ALL_REFS[-1]) for ref in ALL_REFS[:-1]])
+    parents = np.arange(5)
 
-    assert number_pairs(pairs, edges).tolist() == [[0, 4], [1, 4], [2, 4], [3, 4]]
+    pairs = as_pairs([(ref, ALL_REFS[-1]) for ref in ALL_REFS[1:-1]])
+
+    assert link_pairs(pairs, edges, parents) == len(pairs)
     assert numbered_row_ids(np.arange(5), edges).tolist() == ALL_REFS
+    assert (parents == 0).tolist() == [True] + [False] * 4
+    assert number_components(parents, np.zeros(5, np.bool_)) == 1
 
 
 @pytest.mark.parametrize(
     "pair",
     [
         (2 << 32, 2 << 32 | 3),
-        (2 << 32, 3 << 32),
-        (1 << 32, 2 << 32),
+        (2 << 32 | 3, 7 << 32),
         (7 << 32, 2 << 32),
         (7 << 32, 7 << 32),
     ],
-    ids=["row", "empty part", "no such part", "order", "itself"],
+    ids=["row", "first row", "order", "itself"],
 )
-def test_pair_of_other_documents_or_out_of_order_is_refused(pair: Pair) -> None:
-    with pytest.raises(ValueError, match=r"part . row . and part . row . are no pair of two"):
-        number_pairs(as_pairs([(2 << 32, 7 << 32), pair]), number_documents(*LEDGER))
+def test_pair_of_other_documents_or_out_of_order_is_refused(pair: Pair, tmp_path: Path) -> None:
+    with pytest.raises(
+        StoreError, match=r"part . row . and part . row . are no pair.*index` again"
+    ):
+        find_components([as_pairs([(2 << 32, 7 << 32), pair])], LEDGER, tmp_path)
 
 
 @given(st.lists(st.tuples(HUGE, HUGE), max_size=20), st.tuples(HUGE, HUGE))
@@ -118,13 +140,18 @@ def test_rows_up_to_counts_pairs_not_after(pairs: list[Pair], last: Pair) -> Non
 
 
 def test_parents_of_four_and_of_eight_bytes_link_alike() -> None:
-    pairs = np.random.default_rng(1).integers(0, 500, (300, 2))
+    ends = np.random.default_rng(1).integers(0, 500, (300, 2)).astype(np.uint64)
+    ends = np.unique(np.sort(ends), axis=0)
+    ends, edges = ends[ends[:, 0] < ends[:, 1]], np.array([0, 500])
     four, eight = np.arange(500, dtype=np.uint32), np.arange(500, dtype=np.int64)
 
-    link_pairs(pairs, four)
-    link_pairs(pairs, eight)
-
+    for parents in (four, eight):
+        link_pairs(ends, edges, parents)
     assert (four == eight).all() and (four != np.arange(500)).any()
+
+    is_member = np.zeros((2, 500), np.bool_)
+    assert number_components(four, is_member[0]) == number_components(eight, is_member[1])
+    assert (four == eight).all() and (is_member[0] == is_member[1]).all()
 
 
 def test_batches_are_of_nearly_equal_size_and_named_by_the_label_alone() -> None:
@@ -137,39 +164,31 @@ def test_batches_are_of_nearly_equal_size_and_named_by_the_label_alone() -> None
 
 
 @settings(max_examples=40)
-@given(st.lists(pairs_of_file, max_size=4), st.sampled_from([1, 2, 5, MANY]))
-def test_components_equal_the_reference_for_any_blocks(
-    files: list[list[Pair]], block_rows: int
-) -> None:
-    expected = reference([pair for pairs in files for pair in pairs])
-    with tempfile.TemporaryDirectory() as folder:
-        scratch = Path(folder)
-        paths = write_files(scratch, files)
-
-        assert labels_of(find(paths, scratch, block_rows)) == expected
-        assert labels_of(find(paths[::-1], scratch, block_rows)) == expected
-
-        names = {path.name for path in scratch.iterdir()} - {path.name for path in paths}
-        assert names == {"members.refs", "members.labels"}
-
-
-@settings(max_examples=25)
-@given(
-    st.lists(pairs_of_file, min_size=1, max_size=4),
-    st.integers(1, 5),
-    st.sampled_from([1, 4, MANY]),
-)
-def test_batches_hold_every_pair_once_and_whole_components(
-    files: list[list[Pair]], batches: int, block_rows: int
+@given(st.lists(pairs_of_file, max_size=4), MEMORY, st.sampled_from([1, 2, 5, MANY]))
+def test_components_equal_the_reference_for_any_ranges_and_blocks(
+    files: list[list[Pair]], memory_bytes: int, block_rows: int
 ) -> None:
     pairs = {(min(pair), max(pair)) for file in files for pair in file}
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         paths = write_files(scratch, files)
-        members = find(paths, scratch)
 
-        for _ in range(2):  # a second time replaces the files
-            found = split(paths, members, batches, block_rows)
+        ranges = merge(paths, memory_bytes, block_rows)
+        assert [tuple(pair) for each in ranges for pair in each.tolist()] == sorted(pairs)
+        assert labels_of(find(ranges, scratch)) == reference([*pairs])
+        assert labels_of(find(ranges[::-1], scratch)) == reference([*pairs])
+
+
+@settings(max_examples=25)
+@given(st.lists(pairs_of_file, min_size=1, max_size=4), st.integers(1, 5), MEMORY)
+def test_batches_hold_every_pair_once_and_whole_components(
+    files: list[list[Pair]], batches: int, memory_bytes: int
+) -> None:
+    pairs = {(min(pair), max(pair)) for file in files for pair in file}
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        ranges = merge(write_files(scratch, files), memory_bytes)
+        found = split(ranges, find(ranges, scratch), batches)
 
     assert sorted(pair for batch in found for pair in batch) == sorted(pairs)
     assert all(batch == sorted(batch) for batch in found)
@@ -177,6 +196,18 @@ def test_batches_hold_every_pair_once_and_whole_components(
     for number, batch in enumerate(found):
         for one, _ in batch:
             assert homes.setdefault(labels[one], number) == number
+
+
+def test_ranges_hold_nearly_as_many_pairs(tmp_path: Path) -> None:
+    firsts = np.sort(np.random.default_rng(2).integers(0, 1000, 2000) ** 2)
+    np.column_stack([firsts, firsts + 1]).astype(np.uint64).tofile(tmp_path / "a")
+    files = [as_it_is(tmp_path / "a")]
+
+    borders = range_borders(files, 3200 * 16)
+
+    counts = [stop - start for _, start, stop in (pairs_between(files[0], *b) for b in borders)]
+    assert len(counts) == 10 and sum(counts) == 2000
+    assert max(counts) < 210
 
 
 def big_pairs(shape: str, size: int) -> NDArray[np.int64]:
@@ -195,64 +226,50 @@ def big_pairs(shape: str, size: int) -> NDArray[np.int64]:
 def test_one_giant_component_is_found(shape: str, tmp_path: Path) -> None:
     size = 200_000
     pairs = big_pairs(shape, size)
-    (pairs.astype(np.uint64) | np.uint64(4 << 32)).tofile(tmp_path / "pairs")
-    parts = np.array([4]), np.array([size])
+    of_part = pairs.astype(np.uint64) | np.uint64(4 << 32)
 
-    row_ids, labels = find_components([tmp_path / "pairs"], parts, tmp_path, MANY)
+    found = find_components([of_part], (np.array([4]), np.array([size])), tmp_path)
 
-    assert (row_ids == np.arange(size, dtype=np.uint64) + np.uint64(4 << 32)).all()
-    assert (labels == np.uint64(4 << 32)).all()
+    assert (found.row_ids == np.arange(size, dtype=np.uint64) + np.uint64(4 << 32)).all()
+    assert (found.labels == np.uint64(4 << 32)).all() and len(found.components) == 1
 
 
 def test_copies_of_a_pair_meet_in_one_block(tmp_path: Path) -> None:
     pairs = [(ref(i), ref(j)) for i in range(30) for j in range(i + 1, 30)]
     paths = write_files(tmp_path, [pairs, pairs[100:], pairs[:7], pairs[::3], []])
+    runs = [(path, 0, path.stat().st_size // 16) for path in paths]
 
-    blocks = [block.tolist() for block in unique_blocks(paths, PARTS[0], 40)]
+    blocks = [block.tolist() for block in unique_blocks(runs, 40)]
 
     assert [tuple(pair) for block in blocks for pair in block] == pairs
     assert len(blocks) > 10 and max(map(len, blocks)) <= 40
 
 
+def test_an_array_takes_its_room_before_it_is_mapped(tmp_path: Path) -> None:
+    assert not new_array(tmp_path / "parents", np.int64, 1 << 16).any()
+    assert (tmp_path / "parents").stat().st_blocks * 512 >= 8 << 16
+
+
 def test_no_pairs_have_no_components(tmp_path: Path) -> None:
-    empty = write_pairs(tmp_path / "empty", [])
+    [nothing] = merge([])
+    members = find([nothing], tmp_path)
 
-    assert labels_of(find([], tmp_path)) == {}
-    members = find([empty], tmp_path)
     assert labels_of(members) == {}
-    assert split([empty], members, 2) == [[], []]
-
-
-def test_truncated_file_is_named(tmp_path: Path) -> None:
-    path = write_pairs(tmp_path / "cut.pairs", [(ref(0), ref(1))])
-    path.write_bytes(path.read_bytes()[:-8])
-
-    with pytest.raises(StoreError, match=r"cut\.pairs is truncated: 8 bytes.*`band_index` again"):
-        find([path], tmp_path)
-
-
-def test_pair_of_a_row_that_no_part_has_says_what_to_do(tmp_path: Path) -> None:
-    wrong = int(PARTS[0][-1]) << 32 | 999
-    path = write_pairs(tmp_path / "old.pairs", [(ref(0), wrong)])
-
-    with pytest.raises(StoreError, match=r"row 999.*old\.pairs.*`band_index` again"):
-        find([path], tmp_path)
-    assert not list(tmp_path.glob("*members*")) and not list(tmp_path.glob("components*"))
+    assert split([nothing], members, 2) == [[], []]
 
 
 def test_pairs_of_parts_that_are_gone_are_passed_over(tmp_path: Path) -> None:
-    path = write_pairs(tmp_path / "old.pairs", [(ref(0), 99 << 32), (ref(0), ref(1))])
+    gone = [(ref(0), 99 << 32), (ref(0), 3 << 32), (4 << 32, ref(ROWS * 2)), (0, ref(0))]
+    path = write_pairs(tmp_path / "old.pairs", [*gone, (ref(0), ref(1))])
 
-    members = find([path], tmp_path)
+    [merged] = merge([path])
 
-    assert labels_of(members) == {ref(0): ref(0), ref(1): ref(0)}
-    assert split([path], members, 1) == [[(ref(0), ref(1))]]
+    assert labels_of(find([merged], tmp_path)) == {ref(0): ref(0), ref(1): ref(0)}
+    assert live_pairs(merged, PARTS[0]).tolist() == [[ref(0), ref(1)]]
 
 
 def test_pairs_of_other_components_are_refused(tmp_path: Path) -> None:
-    made_of = write_pairs(tmp_path / "one", [(ref(0), ref(1))])
-    other = write_pairs(tmp_path / "other", [(ref(2), ref(3))])
-    members = find([made_of], tmp_path)
+    members = find([as_pairs([(ref(0), ref(1))])], tmp_path)
 
     with pytest.raises(ValueError, match="pass the pairs that the components were made of"):
-        split([other], members, 2)
+        split([as_pairs([(ref(2), ref(3))])], members, 2)

@@ -24,6 +24,7 @@ from builders import (
 )
 from builders import edited_text as text
 
+from assets.deduped.clusters import component_files
 from assets.deduped.deduped_records import cluster_parts
 from assets.deduped.duplicates_asset import PASSES, plan_duplicates
 from assets.deduped.duplicates_asset import STAGE as DUPLICATES
@@ -246,7 +247,9 @@ def several_batches(corpus: Any) -> Any:
     return replace(corpus, settings=corpus.settings.model_copy(update={"dedup": dedup}))
 
 
-def test_clusters_do_not_depend_on_the_number_of_batches(tmp_path: Path, build: Build) -> None:
+def test_clusters_do_not_depend_on_the_number_of_batches_and_ranges(
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
     corpus = open_corpus(write_corpus(tmp_path, dedup={"near": True}, part_bytes=2048))
     for number in range(30):
         names = [f"{source}/{number}.jsonl" for source in ("prose", "notes")]
@@ -255,10 +258,12 @@ def test_clusters_do_not_depend_on_the_number_of_batches(tmp_path: Path, build: 
     before = hashes(corpus.store.root / "duplicates")
     shutil.rmtree(corpus.store.root / "duplicates")
 
+    monkeypatch.setattr(component_files, "RANGE_SHARE", 1 << 14)  # 2 pairs of as little memory
     limited = several_batches(corpus)
     plan = plan_duplicates(limited, "all")
-    run_passes(limited, plan.tasks, PASSES[:3])
+    run_passes(limited, plan.tasks, PASSES[:5])
     parts = corpus.store.root / "duplicates" / "all" / "_parts"
+    assert len(list(parts.glob("merged-*"))) > 3
     assert len(list(parts.glob("decisions-*"))) > 3
     assert len(list(parts.glob("members-*"))) > 3
     build(limited, "duplicates")
@@ -273,11 +278,11 @@ def test_members_are_not_compared_again_after_a_kill(tmp_path: Path, build: Buil
     before = outcome(corpus)
     shutil.rmtree(corpus.store.root / "duplicates")
 
-    run_passes(corpus, plan_duplicates(corpus, "all").tasks, PASSES[:3])
+    run_passes(corpus, plan_duplicates(corpus, "all").tasks, PASSES[:5])
     folder = corpus.store.root / "duplicates" / "all"
     [decided] = folder.glob("*.decisions.arrow")
     inode = decided.stat().st_ino
-    run_passes(corpus, plan_duplicates(corpus, "all").tasks, PASSES[:4])
+    run_passes(corpus, plan_duplicates(corpus, "all").tasks, PASSES[:6])
     assert [path.stat().st_ino for path in folder.glob("*.decisions.arrow")] == [inode]
 
     build(corpus, "duplicates")

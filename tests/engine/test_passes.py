@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from typing import Any
 
@@ -142,6 +143,26 @@ def test_a_pass_that_shares_memory_has_few_workers(
     list(run(many, tasks_of_two_sources(many), count, run_partitions))
 
     assert workers == [99, SIMULTANEOUS]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.ENOENT])
+def test_a_full_disk_ends_all_partitions_of_a_pass_that_is_planned(
+    corpus: Corpus, number: int
+) -> None:
+    def plan(_: Corpus, tasks: list[Task], __: Earlier) -> list[Task]:
+        if tasks[0].partition == "web":
+            raise OSError(number, "refused")
+        return tasks
+
+    def outcomes() -> list[bool]:
+        ran = run_passes(corpus, tasks_of_two_sources(corpus), [Pass(count, plan)])
+        return [outcome.error is not None for outcome in ran]
+
+    if number == errno.ENOENT:
+        assert outcomes() == [True, False]
+        return
+    with pytest.raises(OSError, match="refused"):
+        outcomes()
 
 
 def test_without_tasks_there_are_no_outcomes(corpus: Corpus) -> None:

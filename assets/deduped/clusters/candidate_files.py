@@ -1,15 +1,15 @@
 """Find the members of candidate components, and gather them from signed parts.
 
-The first pass, one task, finds the components; the second publishes, per signed part, the members
-to decide on, sorted by the batch of their component. A batch holds whole components, as many as fit
-the memory. A component with the same members as in the last run is not gathered again: the last
-decision still holds.
+Four passes: merge the pairs of each range of documents; link them to components, which is one task;
+sort the pairs of each range by the batch of their component; publish, per signed part, the members
+to decide on, sorted so too. A batch holds whole components, as many as fit the memory. A component
+with the same members as in the last run is not gathered again: the last decision still holds.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,13 @@ from numpy.typing import NDArray
 from assets.deduped.clusters.cleanliness import text_facts
 from assets.deduped.clusters.component_files import (
     Components,
+    Found,
     batch_of,
-    block_rows_of,
     find_components,
+    live_pairs,
+    pairs_between,
     split_pairs,
+    unique_blocks,
 )
 from assets.deduped.index.band_index import rows_of
 from assets.deduped.index.ledger import LedgerEntry
@@ -34,7 +37,7 @@ from corpus_loader.permutation import mix64
 from resources.passes import PassFiles
 from resources.settings.dedup import DedupConfig
 from resources.store.disk import TEMPORARY_PREFIX
-from resources.store.mapped_files import map_arrow
+from resources.store.mapped_files import map_array, map_arrow
 from resources.store.published import PublishedArray, PublishedFile
 from resources.store.records import PartRecord, Stats
 from resources.tasks import SIMULTANEOUS, Task
@@ -58,15 +61,25 @@ class SignedFiles:
 
 
 @dataclass(frozen=True)
+class RangeInputs:
+    """Inputs of the first pass: all pairs, and the row ids of the range, `first` up to `stop`."""
+
+    pairs: PassFiles
+    first: int
+    stop: int
+    block_rows: int
+
+
+@dataclass(frozen=True)
 class PairInputs:
-    """Inputs of the first pass: all pairs, and the digests of the last run, if there are any.
+    """Inputs of the second pass: merged pairs, and the digests of the last run, if there are any.
 
     `numbers`, int64 [p, 2], are id and rows of each part, ascending; `text_bytes` the mean length
     of a text.
     """
 
     numbers: NDArray[np.int64]
-    pairs: Sequence[PublishedFile]
+    pairs: PassFiles
     digests: PublishedFile | None
     text_bytes: float
     config: DedupConfig
@@ -94,18 +107,31 @@ class PartMembers:
 
     def read(self) -> Components:
         """Read the part's members."""
-        (file,) = self.files.read()
-        count = file.bytes // 17  # two words and a flag
-        row_ids, labels, is_known = (
-            PublishedArray(file, dtype, count, offset * count).read(self.start, self.stop)
-            for dtype, offset in ((np.uint64, 0), (np.uint64, 8), (np.bool_, 16))
-        )
-        return Components(row_ids, labels, is_known)
+        arrays = member_arrays(self.files)
+        return Components(*(array.read(self.start, self.stop) for array in arrays))
+
+
+def member_arrays(files: PassFiles) -> Iterator[PublishedArray]:
+    """Yield the row ids, labels and flags of all members."""
+    (file,) = files.read()
+    count = file.bytes // 17  # two words and a flag
+    for dtype, offset in ((np.uint64, 0), (np.uint64, 8), (np.bool_, 16)):
+        yield PublishedArray(file, dtype, count, offset * count)
+
+
+@dataclass(frozen=True)
+class SplitInputs:
+    """Inputs of the third pass over a range: its merged pairs, all members, and ids of parts."""
+
+    pairs: PublishedFile
+    counts: PublishedFile
+    members: PassFiles
+    batches: int
 
 
 @dataclass(frozen=True)
 class GatherInputs:
-    """Inputs of the second pass over a signed part."""
+    """Inputs of the fourth pass over a signed part."""
 
     part: SignedFiles
     members: PartMembers
@@ -113,32 +139,52 @@ class GatherInputs:
     config: DedupConfig
 
 
-def find_members(task: Task[PairInputs]) -> list[PartRecord]:
-    """First pass: find all components, and the pairs of each batch of those not known."""
+def merge_pairs(task: Task[RangeInputs]) -> list[PartRecord]:
+    """First pass: merge the pairs of a range from all files; each is kept once."""
     inputs, writer = task.payload, task.writer()
-    block_rows = block_rows_of(inputs.config.memory_bytes)
+    runs = [pairs_between(file, inputs.first, inputs.stop) for file in inputs.pairs.read()]
+    temporary, final = writer.new_file("merged", "bin")
+    with temporary.open("wb") as file:
+        for block in unique_blocks(runs, inputs.block_rows):
+            block.tofile(file)
+    writer.add_file("merged", temporary, final, 0)
+    return [writer.publish(Stats())]
+
+
+def find_members(task: Task[PairInputs]) -> list[PartRecord]:
+    """Second pass: find all components, and which of them the last run decided."""
+    inputs, writer = task.payload, task.writer()
     with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=task.folder.folder) as folder:
         scratch, ids = Path(folder), inputs.numbers[:, 0]
-        pairs = [file.checked() for file in inputs.pairs]
-        part_rows = ids, inputs.numbers[:, 1]
-        row_ids, labels = find_components(pairs, part_rows, scratch, block_rows)
-        digests = digest_components(row_ids, labels, scratch)
-        is_known = known_members(labels, digests, read_digests(inputs.digests))
-        members = Components(row_ids, labels, is_known)
+        files = inputs.pairs.read()
+        merged = (map_array(file.checked(), np.uint64, (file.bytes // 16, 2)) for file in files)
+        found = find_components(merged, (ids, inputs.numbers[:, 1]), scratch)
+        digests = digest_components(found)
+        now, before = (found.components, digests), read_digests(inputs.digests)
+        is_known = known_components(now, before)[found.places]
+        members = Components(found.row_ids, found.labels, is_known)
         of_parts = [members.of_part(number) for number in ids.tolist()]
         counts = np.array([len(part.row_ids) for part in of_parts], np.int64)
         to_decide = np.array([(~part.is_known).sum() for part in of_parts], np.int64)
         writer.write_arrays("counts", ids, counts, to_decide)
-        writer.write_arrays("components", row_ids, labels, is_known)
-        writer.write_arrays("digests", digests[0], digests[1][:, 0], digests[1][:, 1])
+        writer.write_arrays("components", found.row_ids, found.labels, is_known)
+        writer.write_arrays("digests", found.components, digests[:, 0], digests[:, 1])
         batches = count_batches(int(to_decide.sum()), inputs)
-        paths = [scratch / f"batch_{batch:06}.pairs" for batch in range(batches)]
-        if paths:
-            split_pairs(pairs, ids, members, paths, block_rows)
-        for batch, path in enumerate(paths):
-            kind = f"pairs-{batch}"
-            writer.add_file(kind, path, writer.new_file(kind, "bin")[1], 0)
         return [writer.publish(Stats(numbers=BatchNumbers(batches)))]
+
+
+def split_range(task: Task[SplitInputs]) -> list[PartRecord]:
+    """Third pass: sort the pairs of a range by batch; where those of each end comes first."""
+    inputs, writer = task.payload, task.writer()
+    parts, number, _ = np.fromfile(inputs.counts.checked(), np.int64).reshape(3, -1)
+    pairs = np.fromfile(inputs.pairs.checked(), np.uint64).reshape(-1, 2)
+    pairs = live_pairs(pairs, parts[number > 0])
+    arrays = [*member_arrays(inputs.members)]
+    ends = pairs[[0, -1], 0] if len(pairs) else np.zeros(2, np.uint64)
+    first, last = arrays[0].mapped.searchsorted(ends).tolist()
+    members = Components(*(array.read(first, last + 1) for array in arrays))
+    writer.write_arrays("split", *split_pairs(pairs, members, inputs.batches))
+    return [writer.publish(Stats())]
 
 
 def count_batches(to_decide: int, inputs: PairInputs) -> int:
@@ -148,48 +194,36 @@ def count_batches(to_decide: int, inputs: PairInputs) -> int:
 
 
 def read_digests(file: PublishedFile | None) -> tuple[Words, Words]:
-    """Read labels and digests of the components, as `digest_components` returned them."""
+    """Read the labels and the digests of the components of the last run."""
     if file is None:
         return np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
     table = np.fromfile(file.checked(), np.uint64).reshape(3, -1)
     return table[0], np.ascontiguousarray(table[1:].T)
 
 
-def digest_components(row_ids: Words, labels: Words, scratch: Path) -> tuple[Words, Words]:
+def digest_components(found: Found) -> Words:
     """Digest the members of each component.
 
-    Returns labels, uint64 [c] ascending, and digests, uint64 [c, 2]: sums of two hashes of each
-    member, equal for equal members in any order. The sums are kept in a file below `scratch`, 16
-    bytes a member.
+    Returns uint64 [c, 2]: sums of two hashes of each member, equal for equal members in any order.
     """
-    if len(row_ids) == 0:
-        return np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
-    sums = np.memmap(scratch / "digests", np.uint64, "w+", shape=(len(row_ids), 2))
-    for start in range(0, len(row_ids), BLOCK_ROWS):
+    sums = np.zeros((len(found.components), 2), np.uint64)
+    for start in range(0, len(found.row_ids), BLOCK_ROWS):
         block = slice(start, start + BLOCK_ROWS)
-        places = np.searchsorted(row_ids, labels[block])
         for column in range(2):
-            np.add.at(sums[:, column], places, mix64(row_ids[block] ^ SALTS[column]))
-    is_label = np.flatnonzero(row_ids == labels)
-    return np.asarray(row_ids[is_label]), np.asarray(sums[is_label])
+            hashes = mix64(found.row_ids[block] ^ SALTS[column])
+            np.add.at(sums[:, column], found.places[block], hashes)
+    return sums
 
 
-def known_members(
-    labels: Words, now: tuple[Words, Words], before: tuple[Words, Words]
-) -> NDArray[np.bool_]:
-    """Mark the members, bool [n], whose component has the digest that it had in the last run.
+def known_components(now: tuple[Words, Words], before: tuple[Words, Words]) -> NDArray[np.bool_]:
+    """Mark the components, bool [c], with the digest that they had in the last run.
 
-    `now` and `before` are as `digest_components` returns them.
+    `now` and `before` are labels, ascending, and digests, as of `digest_components`.
     """
-    if len(before[0]) == 0 or len(labels) == 0:
-        return np.zeros(len(labels), np.bool_)
+    if len(before[0]) == 0:
+        return np.zeros(len(now[0]), np.bool_)
     places = np.minimum(np.searchsorted(before[0], now[0]), len(before[0]) - 1)
-    is_same = (before[0][places] == now[0]) & (before[1][places] == now[1]).all(axis=1)
-    known = np.empty(len(labels), np.bool_)
-    for start in range(0, len(labels), BLOCK_ROWS):
-        block = slice(start, start + BLOCK_ROWS)
-        known[block] = is_same[np.searchsorted(now[0], labels[block])]
-    return known
+    return np.asarray((before[0][places] == now[0]) & (before[1][places] == now[1]).all(axis=1))
 
 
 def member_bytes(config: DedupConfig, text_bytes: float) -> int:
@@ -201,7 +235,7 @@ def member_bytes(config: DedupConfig, text_bytes: float) -> int:
 
 
 def gather_members(task: Task[GatherInputs]) -> list[PartRecord]:
-    """Second pass: gather the members of a part whose component is not known, sorted by batch."""
+    """Fourth pass: gather the members of a part whose component is not known, sorted by batch."""
     inputs, members = task.payload, task.payload.members.read()
     row_ids, labels = members.row_ids[~members.is_known], members.labels[~members.is_known]
     batches = batch_of(labels, inputs.batches).astype(np.uint32)

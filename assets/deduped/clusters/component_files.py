@@ -1,17 +1,21 @@
 """Connected components of candidate pairs on disk, within a memory limit.
 
-A component is all documents that any chain of candidate pairs connects. Documents are numbered in
-ingest order, and union-find over a stream of pairs keeps their parents, 4 bytes each, in a mapped
-file: the system writes out what the memory has no room for.
-Files of pairs are sorted and read together in bounded blocks. Bands of an index find the same pairs
-many times (three of four in eight files): all copies of a pair come in one block, and one stays.
+A component is all documents that any chain of candidate pairs connects. Bands of an index find the
+same pairs many times (three of four in eight files), so tasks merge them first: each takes those of
+one range of documents from all files, in bounded blocks. One task links what is left, in a
+twentieth of the time. Documents are numbered in ingest order, and union-find keeps their parents, 4
+bytes each, in a mapped file: the system writes out what the memory has no room for. Pairs are then
+sorted by the batch of their component, by ranges again.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +26,41 @@ from assets.deduped.index.band_index import (
     RowIds,
     parts_of,
     row_ids_of,
-    rows_of,
     slice_of_part,
     sorted_pairs,
 )
 from corpus_loader.permutation import mix64
+from resources.store.mapped_files import map_array
+from resources.store.published import PublishedArray, PublishedFile
 from resources.store.store import StoreError
 
 PAIR_BYTES = 16
+PAIR: Any = np.dtype((np.uint64, 2))
 BLOCK_SHARE = 256  # a block, and its copies while it is merged, numbered, linked and grouped
 LARGEST_BLOCK = 1 << 20  # pairs, or documents
+AT_ONCE = 64  # tasks of a machine that merge pairs
+RANGE_SHARE = 16  # of the memory: the pairs of a range, of which splitting holds copies
+MOST_RANGES = 1024
+END = (1 << 64) - 1  # after all row ids
 
 Pairs = NDArray[np.uint64]
 Integers = NDArray[np.int64]
+Run = tuple[Path, int, int]  # a sorted file of pairs, and the first and the stop of those to read
+
+
+@dataclass(frozen=True)
+class Found:
+    """All documents in a pair, by ascending row ids, and their components.
+
+    places       the number of each one's component, int64
+    labels       the label of each one's component: the smallest row id in it
+    components   the label of each component, ascending
+    """
+
+    row_ids: RowIds
+    places: Integers
+    labels: RowIds
+    components: RowIds
 
 
 @dataclass(frozen=True)
@@ -65,27 +91,8 @@ def number_documents(part_ids: Integers, rows: Integers) -> Integers:
     return np.concatenate([[0], np.cumsum(by_id)])
 
 
-def number_pairs(pairs: Pairs, edges: Integers) -> Integers:
-    """Return pairs of row ids, uint64 [m, 2], as pairs of numbers, int64 [m, 2].
-
-    `edges` is as of `number_documents`. Raises ValueError, with the pair, for a row that its part
-    lacks and for a pair out of order.
-    """
-    parts = parts_of(pairs)
-    numbers = edges[parts] + rows_of(pairs)
-    is_wrong = (pairs[:, 0] >= pairs[:, 1]) | (numbers >= edges[parts + 1]).any(axis=1)
-    if is_wrong.any():
-        pair = pairs[is_wrong][0]
-        named = " and ".join(
-            f"part {part} row {row}"
-            for part, row in zip(parts_of(pair), rows_of(pair), strict=True)
-        )
-        raise ValueError(f"{named} are no pair of two documents in their order")
-    return np.asarray(numbers)
-
-
 def numbered_row_ids(numbers: Integers, edges: Integers) -> RowIds:
-    """Return the row ids, uint64 [n], of numbers, int64 [n]: undo `number_pairs`."""
+    """Return the row ids, uint64 [n], of numbers, int64 [n]: as the kernels number them."""
     parts = np.searchsorted(edges, numbers, side="right") - 1
     return row_ids_of(parts, numbers - edges[parts])
 
@@ -95,105 +102,126 @@ def batch_of(labels: RowIds, batches: int) -> Integers:
     return (mix64(labels) % np.uint64(batches)).astype(np.int64)
 
 
-def find_components(
-    pair_files: Sequence[Path], part_rows: tuple[Integers, Integers], scratch: Path, block_rows: int
-) -> tuple[RowIds, RowIds]:
-    """Find the connected components of all pairs.
+def range_borders(files: Sequence[PublishedFile], memory_bytes: int) -> list[tuple[int, int]]:
+    """Cut the row ids into ranges that the first rows of as many pairs are in.
 
-    pair_files: raw little-endian uint64 [m, 2], rows (a, b) of row ids with a < b, sorted, unique
-    in their file. part_rows: ids of all parts, and the number of documents of each.
-    Returns the row ids of all documents in a pair, ascending, and the label of each one's
-    component, mapped from files below `scratch`. The result depends neither on `block_rows` nor on
-    the order of the files. Pairs of parts that are not among `part_rows` are passed over. Raises
-    StoreError for a file that is truncated or names rows that a part does not have.
+    The pairs of any one file are a sample of all: they are of keys that begin alike. What a range
+    holds fits a share of the memory.
     """
-    from assets.deduped.kernels.union_find import link_pairs, resolve_labels
+    num_bytes = sum(file.bytes for file in files)
+    number = min(MOST_RANGES, -(-num_bytes * RANGE_SHARE // memory_bytes))
+    cuts: list[int] = []
+    if number > 1:
+        largest = max(files, key=lambda file: file.bytes)
+        first_rows = map_array(largest.brought(), np.uint64, (largest.bytes // PAIR_BYTES, 2))[:, 0]
+        cuts = first_rows[np.arange(1, number) * len(first_rows) // number].tolist()
+    return list(pairwise(sorted({0, *cuts, END})))
+
+
+def pairs_between(file: PublishedFile, first: int, stop: int) -> Run:
+    """Find the pairs of a sorted file whose first row id is from `first` up to `stop`."""
+    words = PublishedArray(file, np.uint64, file.bytes // 8)
+    run = words.mapped[::2].searchsorted(np.array([first, stop], np.uint64))
+    words.check(run[:1] * 2, run[1:] * 2)
+    return file.brought(), int(run[0]), int(run[1])
+
+
+def find_components(
+    blocks: Iterable[Pairs], part_rows: tuple[Integers, Integers], scratch: Path
+) -> Found:
+    """Find the connected components of all pairs, which may come in any order and more than once.
+
+    part_rows: ids of all parts, and the number of documents of each; pairs of other parts are
+    passed over. Results are mapped from files below `scratch`.
+    """
+    from assets.deduped.kernels.union_find import number_components
 
     edges = number_documents(*part_rows)
     count = int(edges[-1])
-    members = scratch / "members.refs", scratch / "members.labels"
+    paths = [scratch / f"members.{kind}" for kind in ("refs", "places", "labels")]
     with tempfile.TemporaryDirectory(dir=scratch, prefix="components-") as folder:
         dtype = np.uint32 if count < 1 << 32 else np.int64
-        parents = _new_array(Path(folder) / "parents", dtype, count)
-        is_member = _new_array(Path(folder) / "is_member", np.bool_, count)
+        parents = new_array(Path(folder) / "parents", dtype, count)
+        is_member = new_array(Path(folder) / "is_member", np.bool_, count)
         for start in range(0, count, LARGEST_BLOCK):
             stop = min(count, start + LARGEST_BLOCK)
             parents[start:stop] = np.arange(start, stop)
-        for block in _numbered_blocks(pair_files, edges, block_rows):
-            link_pairs(block, parents)
-        resolve_labels(parents, is_member)
-        with members[0].open("wb") as row_ids, members[1].open("wb") as labels:
+        for block in blocks:
+            _link(block, edges, parents)
+        labels = np.full(number_components(parents, is_member), END, np.uint64)
+        with ExitStack() as opened:
+            files = [opened.enter_context(path.open("wb")) for path in paths]
             for start in range(0, count, LARGEST_BLOCK):
                 found = np.flatnonzero(is_member[start : start + LARGEST_BLOCK]) + start
-                numbered_row_ids(found, edges).tofile(row_ids)
-                numbered_row_ids(parents[found].astype(np.int64), edges).tofile(labels)
-    return _map_words(members[0]), _map_words(members[1])
+                row_ids, places = numbered_row_ids(found, edges), parents[found].astype(np.int64)
+                np.minimum.at(labels, places, row_ids)
+                for file, array in zip(files, (row_ids, places, labels[places]), strict=True):
+                    array.tofile(file)
+    all_ids, of_members, labels_of_members = map(_map_words, paths)
+    return Found(all_ids, of_members.view(np.int64), labels_of_members, labels)
 
 
-def split_pairs(
-    pair_files: Sequence[Path],
-    part_ids: Integers,
-    members: Components,
-    paths: Sequence[Path],
-    block_rows: int,
-) -> None:
-    """Write a file for each batch with the pairs of its components that are not known.
+def _link(pairs: Pairs, edges: Integers, parents: NDArray[Any]) -> None:
+    """Join the ends of pairs; raise StoreError, with the pair, if they are of other documents."""
+    from assets.deduped.kernels.union_find import link_pairs
 
-    `paths` are those files; `batch_of` gives the batch of a component. Pairs of other parts than
-    `part_ids` are passed over. `pair_files` are those that `members` was found in by
-    `find_components`; in all the files together each pair comes once. A batch without pairs has an
-    empty file.
+    if (place := link_pairs(pairs, edges, parents)) < len(pairs):
+        ends = (f"part {end >> 32} row {end % (1 << 32)}" for end in pairs[place].tolist())
+        raise StoreError(
+            f"Pairs of band_index[all] are of other documents: {' and '.join(ends)} are no pair of "
+            "two documents in their order. Materialize `band_index` again."
+        )
+
+
+def split_pairs(pairs: Pairs, members: Components, batches: int) -> tuple[NDArray[np.int64], Pairs]:
+    """Sort the pairs of components that are not known by batch, stable.
+
+    `batch_of` gives the batch of a component. Returns where the pairs of each batch end, int64
+    [batches], and the pairs. `members` has at least the first rows of the pairs.
     """
-    for path in paths:
-        path.write_bytes(b"")
-    for block in unique_blocks(pair_files, part_ids, block_rows):
-        places = np.searchsorted(members.row_ids, block[:, 0])
-        places = np.minimum(places, len(members.row_ids) - 1)
-        if (members.row_ids[places] != block[:, 0]).any():
-            raise ValueError(
-                "a pair is of no component: pass the pairs that the components were made of"
-            )
-        is_undecided = ~members.is_known[places]
-        batches = batch_of(members.labels[places[is_undecided]], len(paths))
-        order = np.argsort(batches, kind="stable")
-        ends = np.searchsorted(batches[order], np.arange(len(paths) - 1), side="right")
-        grouped = np.split(block[is_undecided][order], ends)
-        for path, rows in zip(paths, grouped, strict=True):
-            if len(rows):
-                with path.open("ab") as file:
-                    rows.tofile(file)
+    places = np.minimum(members.row_ids.searchsorted(pairs[:, 0]), len(members.row_ids) - 1)
+    if (members.row_ids[places] != pairs[:, 0]).any():
+        raise ValueError(
+            "a pair is of no component: pass the pairs that the components were made of"
+        )
+    is_undecided = ~members.is_known[places]
+    of_pairs = batch_of(members.labels[places[is_undecided]], batches)
+    order = np.argsort(of_pairs, kind="stable")
+    stops = np.searchsorted(of_pairs[order], np.arange(batches), side="right")
+    return stops, pairs[is_undecided][order]
 
 
-def unique_blocks(
-    pair_files: Sequence[Path], part_ids: Integers, block_rows: int
-) -> Iterator[Pairs]:
-    """Yield all pairs of sorted files, each once and in order, in blocks, uint64 [m, 2].
+def unique_blocks(runs: Sequence[Run], block_rows: int) -> Iterator[Pairs]:
+    """Yield the pairs of sorted runs, each once and in order, in blocks, uint64 [m, 2].
 
-    Pairs of other parts than `part_ids` are passed over: the index keeps those of removed parts
-    until it is written again. A block takes from every file the pairs up to the last one that all
-    files have been read to, so that the copies of a pair come in one block. Raises StoreError for a
-    file that does not hold whole pairs.
+    A block takes from every run the pairs up to the last one that all runs have been read to, so
+    that the copies of a pair come in one block.
     """
-    is_live = np.zeros(int(part_ids.max(initial=-1)) + 2, np.bool_)
-    is_live[part_ids] = True
-    step = max(1, block_rows // max(1, len(pair_files)))
-    left = {path: count_pairs(path) for path in pair_files}
-    positions = dict.fromkeys(left, 0)
-    while left := {path: rows for path, rows in left.items() if positions[path] < rows}:
-        runs = {
-            path: np.fromfile(path, np.uint64, 2 * step, offset=positions[path] * PAIR_BYTES)
-            for path in left
+    step = max(1, block_rows // max(1, len(runs)))
+    left = {path: stop for path, _, stop in runs}
+    at = {path: start for path, start, _ in runs}
+    while left := {path: stop for path, stop in left.items() if at[path] < stop}:
+        pairs = {  # read, not mapped: of more files than can be
+            path: np.fromfile(path, PAIR, min(step, stop - at[path]), offset=PAIR_BYTES * at[path])
+            for path, stop in left.items()
         }
-        pairs = {path: run.reshape(-1, 2) for path, run in runs.items()}
-        unread = [path for path, run in pairs.items() if positions[path] + len(run) < left[path]]
+        unread = [path for path, run in pairs.items() if at[path] + len(run) < left[path]]
         if unread:
             last = min((pairs[path][-1] for path in unread), key=lambda pair: pair.tolist())
             pairs = {path: run[: rows_up_to(run, last)] for path, run in pairs.items()}
         for path, run in pairs.items():
-            positions[path] += len(run)
-        block = sorted_pairs(np.concatenate(list(pairs.values())))
-        parts = np.minimum(parts_of(block), len(is_live) - 1)
-        yield block[is_live[parts].all(axis=1)]
+            at[path] += len(run)
+        yield sorted_pairs(np.concatenate(list(pairs.values())))
+
+
+def live_pairs(pairs: Pairs, part_ids: Integers) -> Pairs:
+    """Return the pairs of two parts with these ids.
+
+    The index keeps those of removed parts until it is written again.
+    """
+    is_live = np.zeros(int(part_ids.max(initial=-1)) + 2, np.bool_)
+    is_live[part_ids] = True
+    return pairs[is_live[np.minimum(parts_of(pairs), len(is_live) - 1)].all(axis=1)]
 
 
 def rows_up_to(pairs: Pairs, last: NDArray[np.uint64]) -> int:
@@ -203,46 +231,17 @@ def rows_up_to(pairs: Pairs, last: NDArray[np.uint64]) -> int:
 
 
 def block_rows_of(memory_bytes: int) -> int:
-    """Return the number of pairs to hold at once."""
-    return max(1, min(LARGEST_BLOCK, memory_bytes // BLOCK_SHARE))
+    """Return the number of pairs that a task that merges them holds at once."""
+    return max(1, min(LARGEST_BLOCK, memory_bytes // (BLOCK_SHARE * AT_ONCE)))
 
 
-def count_pairs(path: Path) -> int:
-    """Count the pairs of a file; StoreError if they are not whole."""
-    pairs, rest = divmod(path.stat().st_size, PAIR_BYTES)
-    if rest:
-        raise StoreError(
-            f"{path} is truncated: {path.stat().st_size:,} bytes are not a whole number of pairs "
-            f"of {PAIR_BYTES} bytes. Materialize `band_index` again."
-        )
-    return pairs
+def new_array(path: Path, dtype: type[np.generic], count: int) -> NDArray[Any]:
+    """Map a new file of `count` zeros that has its room: on a full disk a map ends its process."""
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, max(1, count) * np.dtype(dtype).itemsize)
+    return np.asarray(np.memmap(path, dtype, "r+"))[:count]
 
 
-def _numbered_blocks(
-    pair_files: Sequence[Path], edges: Integers, block_rows: int
-) -> Iterator[Integers]:
-    """Yield all pairs once, as numbers, int64 [m, 2].
-
-    Raises StoreError for a pair of other documents.
-    """
-    for block in unique_blocks(pair_files, np.flatnonzero(np.diff(edges)), block_rows):
-        try:
-            yield number_pairs(block, edges)
-        except ValueError as error:
-            raise StoreError(
-                f"Pairs of band_index[all] are of other documents: {error} "
-                f"(in one of {len(pair_files)} files, {pair_files[0]} ...). "
-                "Materialize `band_index` again."
-            ) from error
-
-
-def _new_array(path: Path, dtype: type[np.generic], count: int) -> NDArray[Any]:
-    """Map a new file of `count` zeros; one of none could not be mapped."""
-    return np.asarray(np.memmap(path, dtype, "w+", shape=max(1, count)))[:count]
-
-
-def _map_words(path: Path) -> RowIds:
-    """Map a raw file of uint64; an empty file, which cannot be mapped, is an empty array."""
-    if path.stat().st_size == 0:
-        return np.empty(0, np.uint64)
-    return np.memmap(path, np.uint64, mode="r")
+def _map_words(path: Path) -> NDArray[np.uint64]:
+    """Map a raw file of uint64."""
+    return map_array(path, np.uint64, (path.stat().st_size // 8,))
