@@ -25,7 +25,9 @@ import pytest
 
 from corpus_loader.places import transports
 
-API = re.compile(r"/api/datasets/(?P<repository>[^/]+/[^/]+)/(?P<what>[^/]+)(?:/(?P<rest>.*))?")
+API = re.compile(
+    r"/api/datasets/(?P<repository>[^/]+/[^/]+)(?:/(?P<what>[^/]+)(?:/(?P<rest>.*))?)?"
+)
 BATCH = re.compile(r"/datasets/(?P<repository>[^/]+/[^/]+)\.git/info/lfs/objects/batch")
 FILE = re.compile(r"/datasets/(?P<repository>[^/]+/[^/]+)/resolve/(?P<sha>[^/]+)/(?P<path>.+)")
 Files = Mapping[str, bytes]
@@ -71,6 +73,9 @@ class Repository:
         """Answer a question before an upload, a tag or a commit."""
         sha = self.find(revision)
         files = dict(self.commits[sha or ""])
+        if what == "paths-info":
+            paths = urllib.parse.parse_qs(body.decode()).get("paths", [])
+            return as_json([item(path, files[path]) for path in paths if path in files])
         if what == "preupload":
             answers = [
                 {
@@ -157,12 +162,12 @@ class Hub:
                 for kind, names in kinds.items()
             }
             return as_json(listed | {"converts": []})
-        revision, _, folder = (found["rest"] or "").partition("/")
+        revision, _, folder = (found["rest"] or "main").partition("/")
         sha = repository.find(revision)
         if sha is None:
             return Answer(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
-        if found["what"] == "revision":
-            return as_json({"sha": sha})
+        if found["what"] in ("revision", None):
+            return as_json({"sha": sha, "id": found["repository"], "tags": [], "siblings": []})
         return self.listing(repository.commits[sha], folder, parts)
 
     def take(self, url: str, body: bytes, token: str) -> Answer:
@@ -222,8 +227,10 @@ class Hub:
         if folder and not below:
             return Answer(404, b"{}", {"X-Error-Code": "EntryNotFound"})
         query = dict(urllib.parse.parse_qsl(url.query))
+        if query.get("recursive", "").lower() != "true":
+            below = sorted({start + path.removeprefix(start).split("/")[0] for path in below})
         first = int(query.get("cursor", 0))
-        page = [item(path, files[path]) for path in below[first : first + self.page_files]]
+        page = [item(path, files.get(path)) for path in below[first : first + self.page_files]]
         following = first + self.page_files
         query["cursor"] = str(following)
         link = f'<{self.address}{url.path}?{urllib.parse.urlencode(query)}>; rel="next"'
@@ -232,11 +239,15 @@ class Hub:
 
     def file(self, host: str, found: re.Match[str], span: str) -> Answer:
         """Send a range of a file, or to the other host."""
-        content = self.repositories[found["repository"]].commits[found["sha"]].get(found["path"])
+        repository = self.repositories[found["repository"]]
+        sha = repository.find(found["sha"]) or ""
+        content = repository.commits[sha].get(found["path"])
         if content is None:
             return Answer(404, b"", {"X-Error-Code": "EntryNotFound"})
-        headers = {"X-Repo-Commit": found["sha"], "Accept-Ranges": "bytes"}
+        headers = {"X-Repo-Commit": sha, "Accept-Ranges": "bytes"}
         if host == "hub" and is_large(found["path"]):
+            oid = oid_of(found["path"], content)
+            headers |= {"X-Linked-ETag": f'"{oid}"', "X-Linked-Size": str(len(content))}
             return Answer(302, b"", {**headers, "Location": self.other_host + found[0]})
         headers["ETag"] = f'"{item(found["path"], content)["oid"]}"'
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", span)
@@ -267,8 +278,10 @@ def is_large(path: str) -> bool:
     return path.endswith(".parquet")
 
 
-def item(path: str, content: bytes) -> dict[str, object]:
-    """Return a file as a listing has it."""
+def item(path: str, content: bytes | None) -> dict[str, object]:
+    """Return a file, or a folder, as a listing has it."""
+    if content is None:
+        return {"type": "directory", "path": path, "oid": "0" * 40, "size": 0}
     oid = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
     own = {"oid": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 130}
     lfs = {"lfs": own}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +24,7 @@ from verbs import Cli
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.raw_records import DOCUMENT_COLUMNS
 from pipeline_defs.commands.share.pushed_files import as_parquet
+from pipeline_defs.definitions import build_defs
 from resources.settings.sources import Source
 
 TARGET = "hf://acme/corpus"
@@ -32,6 +36,7 @@ COLUMNS = [name for name in DOCUMENT_COLUMNS if name != "origin"]
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     """A hub without repositories."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
     with hub_server(monkeypatch) as found:
         yield found
 
@@ -93,11 +98,16 @@ def test_documents_are_read_back_as_they_are(
 
 
 def test_other_readers_find_splits_and_configurations(hub: Hub, built: Any, cli: Cli) -> None:
-    datasets = pytest.importorskip("datasets")
+    pytest.importorskip("datasets")
     cli.out("push", TARGET)
-    loaded = datasets.load_dataset("acme/corpus", "notes", split="train", streaming=True)
-    expected = kept(built, "notes")["text"].to_list()
-    assert sorted(row["text"] for row in loaded) == sorted(expected)
+    script = "import datasets, sys; found = datasets.load_dataset('acme/corpus', *sys.argv[1:])"
+    script += "; print([*found], found['train'].num_rows, found['train']['text'][0])"
+    for config, sources in ((), ("prose", "notes")), (("notes",), ("notes",)):
+        words = [sys.executable, "-c", script, *config]
+        done = subprocess.run(words, env=os.environ, capture_output=True, text=True)
+        rows = sum(kept(built, source).height for source in sources)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert done.stdout.startswith(f"['train'] {rows} ")
 
 
 def test_shards_and_decisions_go_to_repositories_of_their_own(
@@ -207,6 +217,20 @@ def test_what_was_taken_down_is_not_sent_and_earlier_revisions_are_named(
     build(open_corpus(built.config))
     assert "Revisions before it may have documents" in cli.out("push", TARGET)
     assert doc_id not in rows(hub, "data/")["doc_id"]
+
+
+def test_a_commit_names_its_manifests_and_the_runs_that_made_them(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    corpus = written(tmp_path, monkeypatch)
+    with dg.DagsterInstance.get() as instance:
+        job = build_defs(corpus).resolve_job_def("build_corpus")
+        run = job.execute_in_process(instance=instance).run_id
+    cli.out("push", TARGET, "--source", "notes")
+    made = corpus.store.newest("deduped", "notes").fingerprint
+    assert repository(hub).messages[-1].endswith(f"\n\ndeduped[notes] {made}, run {run}")
+    card = repository(hub).commits[repository(hub).branches["main"]]["README.md"].decode()
+    assert "| notes " in card and "prose" not in card
 
 
 def test_an_error_says_what_to_do(hub: Hub, built: Any, cli: Cli) -> None:

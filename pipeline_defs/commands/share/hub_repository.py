@@ -139,7 +139,7 @@ class HubRepository:
         texts: Mapping[str, bytes],
         before: Revision,
         record: Record,
-        title: str,
+        message: str,
     ) -> str:
         """Commit what was sent and small files, unless `main` has moved; return the commit."""
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
@@ -150,11 +150,13 @@ class HubRepository:
         )
         added = [CommitOperationAdd(path, content) for path, content in small.items()]
         gone = [CommitOperationDelete(path) for path in had if path not in record.files]
+        title, _, description = message.partition("\n\n")
         with self.explained():
             return self.api.create_commit(
                 self.name,
                 [*sent, *added, *gone],
                 commit_message=title,
+                commit_description=description,
                 repo_type=KIND,
                 parent_commit=before.commit,
             ).oid

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
 from typing import Annotated, Any
 
@@ -14,6 +15,8 @@ from cyclopts import Parameter
 from assets.deduped.document_files import kept_documents, read_kept
 from assets.mixed.phase_source_files import forbidden_shards
 from assets.raw.places.hub_files import HUB_URL
+from pipeline_defs.commands.share.forms.hf import render
+from pipeline_defs.commands.share.gathered_facts import gather
 from pipeline_defs.commands.share.hub_repository import (
     FileLine,
     HubRepository,
@@ -28,9 +31,11 @@ from pipeline_defs.commands.share.pushed_files import (
     as_parquet,
     corpus_files,
 )
+from pipeline_defs.commands.states.history import commits_of, version_of
 from pipeline_defs.commands.terminal import one_line, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
+from resources.dagster_home import prepare_home
 from resources.errors import UsageError, check_name
 from resources.store.records import Manifest, StoreError, fingerprint_of
 from resources.takedowns import count_takedowns, forbidden_in
@@ -60,7 +65,7 @@ def push(
     manifests = newest_manifests(corpus, what, source)
     refuse_forbidden(corpus, manifests)
     files = [file for each in manifests.values() for file in corpus_files(corpus.store, what, each)]
-    texts = {"README.md": configs([file.path for file in files]).encode()}
+    texts = {"README.md": card(corpus, list(manifests), [file.path for file in files]).encode()}
     digest = fingerprint_of(what, [(file.path, file.digest) for file in files], texts)
     fingerprints = {name: each.fingerprint for name, each in manifests.items()}
     record = Record(what, digest, fingerprints, count_takedowns(corpus.store.root), {})
@@ -77,7 +82,8 @@ def push(
         say("Nothing was sent.")
         return 0
     refuse_forbidden(corpus, manifests)  # a takedown may have come meanwhile
-    commit = repository.commit(sent, texts, before, record, f"{what} of {', '.join(manifests)}")
+    message = f"{record.tag}: {what} of {', '.join(manifests)}\n\n{runs_of(manifests)}"
+    commit = repository.commit(sent, texts, before, record, message)
     repository.tag(record.tag, commit)
     say(f"{repository.name}: {record.tag}, commit {commit}.")
     if before.record and before.record.takedowns < record.takedowns:
@@ -164,19 +170,44 @@ def refuse_forbidden(corpus: Corpus, manifests: Mapping[str, Manifest[Any, Any]]
             )
 
 
-def configs(paths: Sequence[str]) -> str:
-    """Return the metadata of a card that say which files are which split, of all and by source.
+def card(corpus: Corpus, sources: Sequence[str], paths: Sequence[str]) -> str:
+    """Return the card of a revision, and which of its files are which split, of all and by source.
 
-    Without them a reader would take a source named `test` for a split.
+    Without that a reader would take a source named `test` for a split.
     """
-    lines = ["---", "configs:"]
-    for name in ("default", *sorted({path.split("/")[1] for path in paths} - {"default"})):
-        folder = "*" if name == "default" else name
-        lines += [f"- config_name: {name}", "  data_files:"]
-        for top, split in SPLITS.items():
-            if any(fnmatch(path, f"{top}/{folder}/*") for path in paths):
-                lines += [f"  - split: {split}", f"    path: {top}/{folder}/*.parquet"]
-    return "\n".join([*lines, "---", ""])
+    names = ("default", *sorted({path.split("/")[1] for path in paths} - {"default"}))
+    folders = {name: "*" if name == "default" else name for name in names}
+    configs = [
+        {
+            "config_name": name,
+            "data_files": [
+                {"split": split, "path": f"{top}/{folder}/*.parquet"}
+                for top, split in SPLITS.items()
+                if any(fnmatch(path, f"{top}/{folder}/*") for path in paths)
+            ],
+        }
+        for name, folder in folders.items()
+    ]
+    chosen = tuple(corpus.settings.source(name) for name in sources)
+    if len(chosen) < len(corpus.settings.sources):  # no phase is of these alone
+        settings = corpus.settings.model_copy(update={"sources": chosen, "phases": ()})
+        corpus = replace(corpus, settings=settings)
+    return render(gather(corpus), configs=configs)
+
+
+def runs_of(manifests: Mapping[str, Manifest[Any, Any]]) -> str:
+    """Return a line for each source: its manifest, and the run of Dagster that made it."""
+    import dagster as dg  # takes 2 s
+
+    prepare_home()
+    lines = []
+    with dg.DagsterInstance.get() as instance:
+        for name, manifest in manifests.items():
+            events = commits_of(instance, manifest.stage, name)
+            runs = (each.run_id for each in events if version_of(each) == manifest.fingerprint)
+            run = next(runs, "not in the records here")
+            lines.append(f"{manifest.stage}[{name}] {manifest.fingerprint}, run {run}")
+    return "\n".join(lines)
 
 
 def send(
