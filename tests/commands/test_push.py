@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from command_line import LONGEST_SECONDS, start
 from hub_server import Hub, Repository, hub_server
 from verbs import Cli
 
+from assets.mixed.phase_source_files import removed_of
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.raw_records import DOCUMENT_COLUMNS
 from pipeline_defs.commands.share.pushed_files import as_parquet
@@ -41,12 +42,17 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         yield found
 
 
-def written(folder: Path, monkeypatch: pytest.MonkeyPatch, **of_prose: Any) -> Any:
+def written(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    of_prose: Mapping[str, Any] = {},
+    **changes: Any,
+) -> Any:
     """The small corpus, not built, with a licence; `of_prose` are more keys of a source."""
     names = ("prose", "notes")
     sources = [{"name": n, "where": f"input/{n}/*", "license": "CC0-1.0"} for n in names]
     sources[0] |= of_prose
-    config = write_corpus(folder, sources=sources, part_bytes=2048)
+    config = write_corpus(folder, sources=sources, part_bytes=2048, **changes)
     monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
     return open_corpus(config)
 
@@ -111,13 +117,19 @@ def test_other_readers_find_splits_and_configurations(hub: Hub, built: Any, cli:
 
 
 def test_shards_and_decisions_go_to_repositories_of_their_own(
-    hub: Hub, built: Any, cli: Cli
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build, cli: Cli
 ) -> None:
+    shards = {"target_bytes": 4096, "rewrite_share": 1}
+    corpus = written(tmp_path, monkeypatch, shards=shards)
+    build(corpus)
+    (tmp_path / "input/prose/b.jsonl").unlink()
+    build(corpus)
     cli.out("push", TARGET, "--what", "shards")
-    for source in ("prose", "notes"):
-        manifest = built.store.newest("sharded", source)
-        assert rows(hub, f"data/{source}/").height == manifest.stats.rows_kept
-        assert rows(hub, f"data/{source}/")["num_tokens"].sum() == manifest.stats.tokens
+    manifest = corpus.store.newest("sharded", "prose")
+    removed = removed_of(manifest).values()
+    sent = rows(hub, "data/prose/")
+    assert removed and sent.height == manifest.stats.rows_kept - sum(each.rows for each in removed)
+    assert sent["num_tokens"].sum() == manifest.stats.tokens - sum(each.tokens for each in removed)
     assert "holds shards. Push decisions to" in cli.err(2, "push", TARGET, "--what", "decisions")
     cli.out("push", f"{TARGET}-decisions", "--what", "decisions", "--source", "notes")
     files = hub.repositories["acme/corpus-decisions"]
@@ -197,7 +209,7 @@ def test_a_licence_that_forbids_it_is_obeyed(
     of_prose: dict[str, Any],
     message: str,
 ) -> None:
-    build(written(tmp_path, monkeypatch, **of_prose))
+    build(written(tmp_path, monkeypatch, of_prose))
     if not message:
         cli.out("push", TARGET)
         return

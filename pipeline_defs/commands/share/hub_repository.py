@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -74,106 +73,90 @@ class Revision:
         return line if is_there else None
 
 
-def without_xet() -> None:
-    """Switch off what is not tested, before `huggingface_hub` is imported and reads it."""
-    os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
+def hub_client() -> HfApi:
+    """Return the hub's client, without Xet, which is not tested."""
+    os.environ.setdefault("HF_HUB_DISABLE_XET", "1")  # both are read when it is imported
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    from huggingface_hub import HfApi
+
+    return HfApi(endpoint(), token=hub_token() or False)
 
 
-@dataclass(frozen=True)
-class HubRepository:
-    """The dataset repository `owner/name`."""
+@contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Turn an error of the hub's client into one that says what to do."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error.__cause__ or error).split())
+        raise StoreError(
+            f"{name} at {endpoint()}: {redacted(reason)}. Check the network, HF_ENDPOINT and that "
+            "HF_TOKEN may write there, then push again: what was sent is there."
+        ) from error
 
-    name: str
 
-    @cached_property
-    def api(self) -> HfApi:
-        """The hub's client."""
-        from huggingface_hub import HfApi
+def read_revision(api: HfApi, name: str) -> Revision:
+    """Return the state of `main`; an empty one if there is no repository."""
+    from huggingface_hub import RepoFile
+    from huggingface_hub.errors import RepositoryNotFoundError
 
-        return HfApi(endpoint(), token=hub_token() or False)
-
-    def read(self) -> Revision:
-        """Return the state of `main`; an empty one if there is no repository."""
-        from huggingface_hub import RepoFile
-        from huggingface_hub.errors import RepositoryNotFoundError
-
-        with self.explained():
-            try:
-                refs = self.api.list_repo_refs(self.name, repo_type=KIND)
-            except RepositoryNotFoundError:
-                return Revision()
-            tags = {each.name: each.target_commit for each in refs.tags}
-            [head] = [each.target_commit for each in refs.branches if each.name == "main"]
-            tree = self.api.list_repo_tree(self.name, recursive=True, revision=head, repo_type=KIND)
-            files = {each.path: each.lfs for each in tree if isinstance(each, RepoFile)}
-            record = self.read_record(head) if RECORD in files else None
-        hashes = {path: lfs.sha256 for path, lfs in files.items() if lfs}
-        return Revision(head, frozenset(files), hashes, tags, record)
-
-    def read_record(self, commit: str) -> Record:
-        """Read the record of a commit."""
-        with TemporaryDirectory() as folder:
-            path = self.api.hf_hub_download(
-                self.name, RECORD, revision=commit, repo_type=KIND, local_dir=folder
-            )
-            return msgspec.json.decode(Path(path).read_bytes(), type=Record)
-
-    def create(self) -> None:
-        """Create the repository, which only its owner sees."""
-        with self.explained():
-            self.api.create_repo(self.name, repo_type=KIND, private=True, exist_ok=True)
-
-    def send(self, files: Mapping[str, bytes]) -> list[CommitOperationAdd]:
-        """Send files, but for content that the hub has; return what a commit needs of them."""
-        from huggingface_hub import CommitOperationAdd
-
-        added = [CommitOperationAdd(path, content) for path, content in files.items()]
-        with self.explained():
-            self.api.preupload_lfs_files(self.name, added, repo_type=KIND)
-        return added
-
-    def commit(
-        self,
-        sent: Sequence[CommitOperationAdd],
-        texts: Mapping[str, bytes],
-        before: Revision,
-        record: Record,
-        message: str,
-    ) -> str:
-        """Commit what was sent and small files, unless `main` has moved; return the commit."""
-        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-
-        had, small = (
-            before.record.files if before.record else {},
-            {**texts, RECORD: to_json(record)},
-        )
-        added = [CommitOperationAdd(path, content) for path, content in small.items()]
-        gone = [CommitOperationDelete(path) for path in had if path not in record.files]
-        title, _, description = message.partition("\n\n")
-        with self.explained():
-            return self.api.create_commit(
-                self.name,
-                [*sent, *added, *gone],
-                commit_message=title,
-                commit_description=description,
-                repo_type=KIND,
-                parent_commit=before.commit,
-            ).oid
-
-    def tag(self, name: str, commit: str) -> None:
-        """Name a commit."""
-        with self.explained():
-            self.api.create_tag(self.name, tag=name, revision=commit, repo_type=KIND, exist_ok=True)
-
-    @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Turn an error of the hub's client into one that says what to do."""
+    with explained(name), TemporaryDirectory() as folder:
         try:
-            yield
-        except Exception as error:
-            reason = " ".join(str(error.__cause__ or error).split())
-            raise StoreError(
-                f"{self.name} at {endpoint()}: {redacted(reason)}. Check the network, HF_ENDPOINT "
-                "and that HF_TOKEN may write there, then push again: what was sent is there."
-            ) from error
+            refs = api.list_repo_refs(name, repo_type=KIND)
+        except RepositoryNotFoundError:
+            return Revision()
+        [head] = [each.target_commit for each in refs.branches if each.name == "main"]
+        tree = api.list_repo_tree(name, recursive=True, revision=head, repo_type=KIND)
+        files = {each.path: each.lfs for each in tree if isinstance(each, RepoFile)}
+        record = None
+        if RECORD in files:
+            path = api.hf_hub_download(
+                name, RECORD, revision=head, repo_type=KIND, local_dir=folder
+            )
+            record = msgspec.json.decode(Path(path).read_bytes(), type=Record)
+    hashes = {path: lfs.sha256 for path, lfs in files.items() if lfs}
+    tags = {each.name: each.target_commit for each in refs.tags}
+    return Revision(head, frozenset(files), hashes, tags, record)
+
+
+def send_files(api: HfApi, name: str, files: Mapping[str, bytes]) -> list[CommitOperationAdd]:
+    """Send files, but for content that the hub has; return what a commit needs of them."""
+    from huggingface_hub import CommitOperationAdd
+
+    added = [CommitOperationAdd(path, content) for path, content in files.items()]
+    with explained(name):
+        api.preupload_lfs_files(name, added, repo_type=KIND)
+    return added
+
+
+def add_revision(
+    api: HfApi,
+    name: str,
+    before: Revision,
+    record: Record,
+    files: Sequence[CommitOperationAdd],
+    message: str,
+) -> str:
+    """Commit files and their record, unless `main` has moved, and tag it; return the commit."""
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    had = before.record.files if before.record else {}
+    gone = [CommitOperationDelete(path) for path in had if path not in record.files]
+    title, _, description = message.partition("\n")
+    with explained(name):
+        commit = api.create_commit(
+            name,
+            [*files, CommitOperationAdd(RECORD, to_json(record)), *gone],
+            commit_message=title,
+            commit_description=description,
+            repo_type=KIND,
+            parent_commit=before.commit,
+        ).oid
+    add_tag(api, name, record, commit)
+    return commit
+
+
+def add_tag(api: HfApi, name: str, record: Record, commit: str) -> None:
+    """Name a commit by the digest of its record."""
+    with explained(name):
+        api.create_tag(name, tag=record.tag, revision=commit, repo_type=KIND, exist_ok=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
-from typing import Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -18,11 +19,16 @@ from assets.raw.places.hub_files import HUB_URL
 from pipeline_defs.commands.share.forms.hf import render
 from pipeline_defs.commands.share.gathered_facts import gather
 from pipeline_defs.commands.share.hub_repository import (
+    KIND,
     FileLine,
-    HubRepository,
     Record,
     Revision,
-    without_xet,
+    add_revision,
+    add_tag,
+    explained,
+    hub_client,
+    read_revision,
+    send_files,
 )
 from pipeline_defs.commands.share.pushed_files import (
     STAGES,
@@ -40,6 +46,10 @@ from resources.errors import UsageError, check_name
 from resources.store.records import Manifest, StoreError, fingerprint_of
 from resources.takedowns import count_takedowns, forbidden_in
 
+if TYPE_CHECKING:
+    from huggingface_hub import CommitOperationAdd
+
+Send = Callable[[Mapping[str, bytes]], "list[CommitOperationAdd]"]
 FORBIDS = re.compile(  # licences under which no changed text is passed on, or nobody knows
     r".*(?<![a-z])nd(?![a-z]).*|.*no.?deriv.*|.*all rights reserved.*|proprietary|unlicensed"
     r"|unknown|none|other|n/?a|"
@@ -60,32 +70,34 @@ def push(
     dry_run: Annotated[bool, Parameter(help="Only print what would be sent.")] = False,
 ) -> int:
     """Send the newest state of the corpus, as far as it is not there."""
-    without_xet()
-    repository, corpus = HubRepository(repository_name(target)), load_corpus()
+    name, api, corpus = repository_name(target), hub_client(), load_corpus()
     manifests = newest_manifests(corpus, what, source)
     refuse_forbidden(corpus, manifests)
     files = [file for each in manifests.values() for file in corpus_files(corpus.store, what, each)]
-    texts = {"README.md": card(corpus, list(manifests), [file.path for file in files]).encode()}
-    digest = fingerprint_of(what, [(file.path, file.digest) for file in files], texts)
-    fingerprints = {name: each.fingerprint for name, each in manifests.items()}
+    readme = card(corpus, list(manifests), [file.path for file in files])
+    digest = fingerprint_of(what, [(file.path, file.digest) for file in files], readme)
+    fingerprints = {source: each.fingerprint for source, each in manifests.items()}
     record = Record(what, digest, fingerprints, count_takedowns(corpus.store.root), {})
-    before = repository.read()
-    if commit := commit_of(repository.name, before, record):
+    before = read_revision(api, name)
+    if commit := commit_of(name, before, record):
         if record.tag not in before.tags and not dry_run:
-            repository.tag(record.tag, commit)
-        say(f"{repository.name} has this state: {record.tag}. Nothing was sent.")
+            add_tag(api, name, record, commit)
+        say(f"{name} has this state: {record.tag}. Nothing was sent.")
         return 0
-    if before.commit is None and not dry_run:
-        repository.create()
-    sent = send(None if dry_run else repository, files, before, record)
+    send: Send = partial(send_files, api, name)
     if dry_run:
+        note_files(files, before, record, lambda _: [])
         say("Nothing was sent.")
         return 0
+    if before.commit is None:
+        with explained(name):
+            api.create_repo(name, repo_type=KIND, private=True, exist_ok=True)
+    sent = note_files(files, before, record, send)
     refuse_forbidden(corpus, manifests)  # a takedown may have come meanwhile
-    message = f"{record.tag}: {what} of {', '.join(manifests)}\n\n{runs_of(manifests)}"
-    commit = repository.commit(sent, texts, before, record, message)
-    repository.tag(record.tag, commit)
-    say(f"{repository.name}: {record.tag}, commit {commit}.")
+    sent += send({"README.md": readme.encode()})
+    message = f"{record.tag}: {what} of {', '.join(manifests)}\n{runs_of(manifests)}"
+    commit = add_revision(api, name, before, record, sent, message)
+    say(f"{name}: {record.tag}, commit {commit}.")
     if before.record and before.record.takedowns < record.takedowns:
         say("Revisions before it may have documents that were taken down since: docs/push.md.")
     return 0
@@ -210,14 +222,11 @@ def runs_of(manifests: Mapping[str, Manifest[Any, Any]]) -> str:
     return "\n".join(lines)
 
 
-def send(
-    repository: HubRepository | None,
-    files: Sequence[CorpusFile],
-    before: Revision,
-    record: Record,
-) -> list[Any]:
-    """Send new files, none without a repository; note all in the record, and print sizes."""
-    sent, batch = list[Any](), dict[str, bytes]()
+def note_files(
+    files: Sequence[CorpusFile], before: Revision, record: Record, send: Send
+) -> list[CommitOperationAdd]:
+    """Send new files, note all in the record, and print sizes; return what was sent."""
+    sent, batch = list["CommitOperationAdd"](), dict[str, bytes]()
     for file in files:
         line = before.line(file.path, file.digest)
         if line is None:
@@ -228,7 +237,7 @@ def send(
                 batch[file.path] = content
         record.files[file.path] = line
         if sum(map(len, batch.values())) > BATCH_BYTES or file is files[-1]:
-            sent += repository.send(batch) if repository and batch else []
+            sent += send(batch)
             batch = {}
     lines, known = record.files.values(), {*before.sha256.values()}
     new = [line.bytes for line in lines if line.sha256 not in known]
