@@ -108,4 +108,10 @@ class DisclosureConfig(FrozenModel):
         "measures by which reservations of rights are respected, beside what the filters show"
     )
     illegal_content: NonEmpty | None = told("measures against illegal content")
-    comments: NonEmpty | None = told("anything else that readers should know")
+    bias: NonEmpty | None = told("measures by which biases of the data are found")
+    first_used: Date | None = told("date at which the data was first used in development")
+    ongoing: bool | None = told("whether the collection goes on")
+    consumer_information: bool | None = told(
+        "whether the data includes aggregate consumer information (California)"
+    )
+    comments: NonEmpty = told("anything else that readers should know", "none")

@@ -10,15 +10,17 @@ from typing import Annotated, Literal
 import msgspec
 from cyclopts import Parameter
 
-from pipeline_defs.commands.share.facts import Facts, lines_of
+from pipeline_defs.commands.share.facts import Facts, explained
+from pipeline_defs.commands.share.forms.markdown import filled
 from pipeline_defs.commands.share.gathered_facts import gather
 from pipeline_defs.commands.share.published_tables import TABLES
 from pipeline_defs.commands.terminal import say, write_text
 from pipeline_defs.load_corpus import load_corpus
 from resources.errors import UsageError
+from resources.store.records import to_json
 
-Form = Literal["hf", "json"]
-FORMS = {"json": "facts_json"}  # module, if it has another name
+Form = Literal["eu", "gpai", "ab2013", "hf", "croissant", "spdx", "json"]
+TEMPLATES = ("gpai", "ab2013")  # forms that are a template alone
 
 
 def disclose(
@@ -44,7 +46,7 @@ def disclose(
     if out is not None:
         write_text(out, render(form, facts))
     if explain:
-        say(*(f"{name}: {columns}" for name, columns in TABLES.items()), *lines_of(facts))
+        say(*(f"{name}: {columns}" for name, columns in TABLES.items()), *explained(facts))
     elif out is not None:
         unknown = sum(fact.value is None for fact in facts.facts)
         say(f"{out}: {unknown:,} facts are UNKNOWN" if unknown else str(out))
@@ -55,9 +57,12 @@ def disclose(
 
 def render(form: str, facts: Facts) -> str:
     """Return a form filled with facts."""
-    module = import_module(f"pipeline_defs.commands.share.forms.{FORMS.get(form, form)}")
-    filled: str = module.render(facts)
-    return filled
+    if form == "json":
+        return to_json(msgspec.to_builtins(facts)).decode()
+    if form in TEMPLATES:
+        return filled(form, facts)
+    rendered: str = import_module(f"pipeline_defs.commands.share.forms.{form}").render(facts)
+    return rendered
 
 
 def read_facts(path: Path) -> Facts:

@@ -12,11 +12,13 @@ from typing import Any
 
 import msgspec
 
+HUB = "https://huggingface.co/datasets/"
+
 
 class Fact(msgspec.Struct, frozen=True):
     """A value, the manifests that it is from, and the query; of a key, the file and the key.
 
-    A table of rows is a list of lists. None is a fact that nobody has told.
+    A table is a list of rows. None is what nobody has told.
     """
 
     name: str
@@ -26,7 +28,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class PushedFile(msgspec.Struct, frozen=True):
-    """A file of the data set that a form describes: its path there, and what it holds."""
+    """A file of the data set that a form describes."""
 
     path: str
     bytes: int
@@ -36,9 +38,9 @@ class PushedFile(msgspec.Struct, frozen=True):
 class Facts(msgspec.Struct, frozen=True, dict=True):
     """All facts about a corpus.
 
-    state    digest of the states of all partitions that were read
+    state    digest of the states that were read
     changes  name, earlier value and value of the facts that differ from an earlier disclosure
-    files    files that are published with the form
+    files    files that are published beside the form
     """
 
     state: str
@@ -53,55 +55,76 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         """The value of each fact, by name."""
         return {fact.name: fact.value for fact in self.facts}
 
+    def known(self, name: str) -> Any:
+        """Return a value, None if nobody has told it."""
+        return self.values[name]
+
     def told(self, name: str) -> Any:
-        """Return a value, or how it is told where it is missing."""
+        """Return a value, or which key to set."""
         value = self.values[name]
         return f"UNKNOWN (set {name})" if value is None else value
 
     def of(self, source: str, name: str) -> Any:
-        """Return a fact about a source, or how it is told where it is missing."""
+        """Return a fact about a source, or which key to set."""
         return self.told(f"sources.{source}.{name}")
 
-    def known(self, name: str) -> Any:
-        """Return a value, None where it is missing."""
-        return self.values[name]
+    def you(self, key: str) -> Any:
+        """Return a fact about the provider or the model, or which key to set."""
+        return self.told(f"disclosure.{key}")
 
-    def sources_with(self, *provenances: str | None) -> list[str]:
+    def first(self, source: str, name: str) -> list[str]:
+        """Return the first column of a table of a source."""
+        return ["not stated" if row[0] is None else row[0] for row in self.of(source, name)]
+
+    def rows(self, name: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a table of every source, behind the source's name."""
+        tables = ((source, self.of(source, name)) for source in self.sources)
+        found = ((source, *row) for source, rows in tables for row in rows)
+        return [(s, "not stated" if value is None else value, *rest) for s, value, *rest in found]
+
+    def removed_by(self, *rules: str) -> list[tuple[Any, ...]]:
+        """Return source, rule and documents of the rules that begin so."""
+        return [row for row in self.rows("removed") if row[1].startswith(rules)]
+
+    def sources_of(self, *provenances: str | None) -> list[str]:
         """Return the sources of some provenances; None: those of which it is not told."""
         return [s for s in self.sources if self.values[f"sources.{s}.provenance"] in provenances]
+
+    def has(self, *provenances: str) -> str:
+        """Return whether there are sources of some provenances: Yes, No, or which key to set."""
+        if self.sources_of(*provenances):
+            return "Yes"
+        untold = [f"sources.{source}.provenance" for source in self.sources_of(None)]
+        return f"UNKNOWN (set {', '.join(untold)})" if untold else "No"
 
     def since(self, earlier: Sequence[Fact]) -> Facts:
         """Return the facts with what differs from earlier ones."""
         before = {fact.name: fact.value for fact in earlier}
         names = sorted({*before, *self.values})
         pairs = ((name, before.get(name), self.values.get(name)) for name in names)
-        changes = tuple((name, *pair) for name, *values in pairs if (pair := difference(*values)))
+        changes = tuple((name, *differing(*pair)) for name, *pair in pairs if pair[0] != pair[1])
         return msgspec.structs.replace(self, changes=changes)
 
 
-def difference(before: Any, now: Any) -> tuple[str, str] | None:
-    """Return two values as text, of tables the rows that differ; None if they are equal."""
-    if before == now:
-        return None
-    if not isinstance(before, list) or not isinstance(now, list):
-        return as_text(before), as_text(now)
-    gone = [row for row in before if row not in now]
-    return as_text(gone), as_text([row for row in now if row not in before])
+def differing(before: Any, now: Any) -> tuple[str, str]:
+    """Return two values as text; of tables the rows that the other has not."""
+    if isinstance(before, list) and isinstance(now, list):
+        gone = [row for row in before if row not in now]
+        before, now = gone, [row for row in now if row not in before]
+    return as_text(before), as_text(now)
 
 
 def as_text(value: Any) -> str:
-    """Return a value as a text of one line."""
+    """Return a value as text: numbers with commas, cells of rows with blanks between them."""
+    if isinstance(value, list | tuple):
+        rows = (" ".join(map(as_text, row)) if isinstance(row, list) else row for row in value)
+        return ", ".join(map(as_text, rows)) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        cells = (" ".join(map(as_text, each)) if isinstance(each, list) else each for each in value)
-        return ", ".join(map(as_text, cells)) or "none"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return "none" if value is None else str(value)
+    return f"{value:,}" if isinstance(value, int) else "none" if value is None else str(value)
 
 
-def lines_of(facts: Facts) -> Iterator[str]:
+def explained(facts: Facts) -> Iterator[str]:
     """Yield each fact with its manifests and its query, for people."""
     for fact in facts.facts:
         yield f"{fact.name}: {as_text(fact.value)}"

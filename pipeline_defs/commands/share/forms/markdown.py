@@ -1,72 +1,90 @@
-"""Markdown of facts: every value is one line, and nothing in it is markup."""
+"""Forms in Markdown: a template each, in which a value is one line and nothing of it is markup."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup
 
 from pipeline_defs.commands.share.facts import Facts, as_text
 from pipeline_defs.commands.terminal import one_line
 
-MARKS = re.compile(r"([\\`*_{}\[\]|~#!])")
+MARKS = re.compile(r"([\\`*{}\[\]|~#!]|\b_|_\b|(?<=\W)_|^_)")
 HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+TOLD = ("provenance", "owner", "link", "collected", "purpose", "personal_data")
+COUNTED = ("documents", "text_bytes", "tokens")
 
 
-def plain(value: Any) -> str:
+def filled(form: str, facts: Facts, **others: Any) -> str:
+    """Return a template with its values, among them others than facts."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        autoescape=True,
+        finalize=plain,
+        loader=FileSystemLoader(Path(__file__).parent),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters["period"] = period
+    lines = {"table": table, "sources": sources, "languages": languages, "drawn": drawn}
+    return environment.get_template(f"{form}.md").render(facts=facts, **lines, **others)
+
+
+def plain(value: Any) -> Markup:
     """Return a value as one line without markup."""
-    return MARKS.sub(r"\\\1", one_line(as_text(value)).translate(HTML))
+    if isinstance(value, Markup):
+        return value
+    return Markup(MARKS.sub(r"\\\1", one_line(as_text(value)).translate(HTML)))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Return the lines of a table, "None." without rows; numbers are on the right."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Markup:
+    """Return a table, "None." without rows; numbers are on the right."""
     given = [[*row] for row in rows]
     if not given:
-        return ["None.", ""]
-    right = [isinstance(cell, int) and not isinstance(cell, bool) for cell in given[0]]
-    rules = ["---:" if is_number else "---" for is_number in right]
-    lines = [columns, rules, *([plain(cell) for cell in row] for row in given)]
-    return [*(f"| {' | '.join(line)} |" for line in lines), ""]
+        return Markup("None.\n")
+    rules = ["---:" if type(cell) is int else "---" for cell in given[0]]
+    heads = [column.replace("_", " ") for column in columns]
+    lines: list[Sequence[str]] = [heads, rules, *([*map(plain, row)] for row in given)]
+    return Markup("".join(f"| {' | '.join(line)} |\n" for line in lines))
 
 
 def period(dates: Any) -> str:
-    """Return a period as the forms have it, 05/2024 to 06/2024; what is unknown as it is."""
-    return " to ".join(map(month, dates)) if isinstance(dates, list) else str(dates)
+    """Return a date, or a period as forms have it, 05/2024 to 06/2024; else the value as it is."""
+    if isinstance(dates, list):
+        return " to ".join(map(period, dates))
+    year, _, rest = str(dates).partition("-")
+    return f"{rest[:2]}/{year}" if rest and year.isdecimal() else str(dates)
 
 
-def month(date: str) -> str:
-    """Return a date as month and year, or as the year that alone is known."""
-    year, _, rest = date.partition("-")
-    return f"{rest[:2]}/{year}" if rest else year
+def sources(facts: Facts, names: Iterable[str]) -> Markup:
+    """Return a table of some sources: what is told of them, and what is counted."""
+    rows = []
+    for name in names:
+        told = {key: facts.of(name, key) for key in (*TOLD, *COUNTED)}
+        told["collected"] = period(told["collected"])
+        rows.append(
+            [name, *told.values(), facts.first(name, "languages"), facts.first(name, "licenses")]
+        )
+    return table(("source", *TOLD, *COUNTED, "languages", "licences"), rows)
 
 
-def share(number: int, total: int) -> str:
-    """Return a part of a total in per cent."""
-    return f"{number / max(1, total):.1%}"
+def languages(facts: Facts) -> Markup:
+    """Return a table of languages, those of code last."""
+    names = ("corpus.languages", "corpus.code_languages")
+    rows = [row for name in names for row in facts.told(name)]
+    total = max(1, facts.told("corpus.text_bytes"))
+    shares = ([*row, f"{row[1] / total:.1%}"] for row in rows)
+    return table(("language", "text_bytes", "tokens", "share"), shares)
 
 
-def languages(rows: Sequence[Sequence[Any]], kind: str = "language") -> list[str]:
-    """Return the lines of a table of languages, none without rows."""
-    total = sum(row[1] for row in rows)
-    shares = ([*row, share(row[1], total)] for row in rows)
-    return table((kind, "bytes of text", "tokens", "share of the text"), shares) if rows else []
-
-
-def drawn(facts: Facts) -> list[str]:
-    """Return the lines of a table of what each phase draws of each source."""
-    rows = [
-        (phase, source, tokens, f"{epochs:.2f}")
-        for source in facts.sources
-        for phase, tokens, epochs in facts.known(f"sources.{source}.drawn")
-    ]
-    totals = [(phase, "all", tokens, "") for phase, tokens in facts.known("corpus.drawn")]
-    ordered = sorted(rows + totals, key=lambda row: facts.phases.index(row[0]))
-    return table(("phase", "source", "tokens, repeats counted", "epochs"), ordered)
-
-
-def changed(facts: Facts) -> list[str]:
-    """Return the section on what differs from an earlier disclosure, if it was compared."""
-    if facts.changes is None:
-        return []
-    columns = ("fact", "before", "now")
-    return ["## Changes since the last version", "", *table(columns, facts.changes)]
+def drawn(facts: Facts) -> Markup:
+    """Return a table of what each phase draws of each source, repeats counted."""
+    rows = [(phase, s, n, f"{epochs:.2f}") for s, phase, n, epochs in facts.rows("drawn")]
+    rows += [(phase, "all", tokens, "") for phase, tokens in facts.told("corpus.drawn")]
+    ordered = sorted(rows, key=lambda row: facts.phases.index(row[0]))
+    return table(("phase", "source", "tokens drawn", "epochs"), ordered)
