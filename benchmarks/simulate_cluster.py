@@ -8,7 +8,8 @@ measured on two cores (docs/performance.md, docs/scaling.md) and multiplied, so 
 extrapolations. Simulated:
 
     parts       CPU seconds per MB of each stage, spread over parts as a lognormal
-    dispatch    the driver submits a part, and takes its receipt, in 1.2 ms
+    dispatch    the driver submits a task, and takes its receipt, in 1.2 ms; more than 50,000 parts
+                go in as many tasks, and take 0.1 ms each
     store       a part's requests and bytes; each node has a share of its network for each core
     ranges      pairs of duplicates, merged and sorted by ranges of documents; a node reads all
     one task    links of duplicates, training of the tokenizer, listing and manifest of a stage
@@ -36,6 +37,7 @@ import numpy as np
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
 from pipeline_defs.forecast.costs import MEASURED  # noqa: E402
+from resources.engine.ray_tasks import MOST_TASKS  # noqa: E402
 
 CORES = 64  # a node
 NODE_BYTES_PER_SECOND = 25e9 / 8  # a network of 25 Gb/s
@@ -43,7 +45,8 @@ REQUESTS, PUTS = 5, 3  # of a part, to read and write it, and to write it
 REQUEST_SECONDS = 0.15  # first byte: Amazon's guidelines for S3 say 100 to 200 ms
 PUTS_PER_SECOND = 3500  # to a prefix, the same guidelines; every partition has a prefix
 PARTITIONS = 10  # sources
-DISPATCH_SECONDS = 0.0012  # a Ray task, submitted in batches
+DISPATCH_SECONDS = 0.0012  # a Ray task
+RECEIPT_SECONDS = 0.0001  # a part of several in a task
 MANIFEST_SECONDS = 0.0003  # a part: planned, checked, and written into its manifest
 STEP_SECONDS = 20.0  # a step joins the cluster
 SPREAD = 0.3  # sigma of the logarithm of a part's cost
@@ -145,7 +148,7 @@ class Nodes:
 
 
 def schedule(
-    costs: Sequence[float], nodes: Nodes, cores: int, begin: float
+    costs: Sequence[float], nodes: Nodes, cores: int, begin: float, submit: float = DISPATCH_SECONDS
 ) -> tuple[float, float, int]:
     """Give parts to the core that is free first; return the end, busy seconds and parts lost.
 
@@ -153,7 +156,7 @@ def schedule(
     """
     number = len(nodes.speeds)
     free = [(begin, slot % number) for slot in range(min(len(costs), number * cores))]
-    waiting = deque((begin + i * DISPATCH_SECONDS, cost) for i, cost in enumerate(costs))
+    waiting = deque((begin + i * submit, cost) for i, cost in enumerate(costs))
     end, busy, lost = begin, 0.0, 0
     while waiting:
         ready, cost = waiting.popleft()
@@ -181,14 +184,18 @@ def simulate(
     for name in stages:
         begin, now = now, now + STEP_SECONDS
         costs = task_costs(name, total, parts, cluster)
-        end, busy, lost = schedule(costs, nodes, cores_for(name, cluster), now)
+        batches = [sum(costs[i::MOST_TASKS]) for i in range(min(len(costs), MOST_TASKS))]
+        dispatch = len(batches) * DISPATCH_SECONDS
+        if len(costs) > len(batches):
+            dispatch += len(costs) * RECEIPT_SECONDS
+        submit = dispatch / max(1, len(batches))
+        end, busy, lost = schedule(batches, nodes, cores_for(name, cluster), now, submit)
         end = max(end, now + PUTS * len(costs) / (PUTS_PER_SECOND * PARTITIONS))
         if name == "duplicates":
             end, of_ranges, lost_ranges = merge_ranges(total / DOCUMENT_BYTES, cluster, nodes, end)
             busy, lost = busy + of_ranges, lost + lost_ranges
         alone = one_task_seconds(name, total, parts, cluster)
         now = end + alone
-        dispatch = len(costs) * DISPATCH_SECONDS
         runs.append(StageRun(name, now - begin, alone, dispatch, busy + alone, lost))
     return runs
 

@@ -11,18 +11,62 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from multiprocessing.util import Finalize
+from typing import Generic
 
+from resources.engine.cost import NO_COST, Cost
 from resources.engine.fork_server import is_served
 from resources.engine.ray_driver import Message, drive
-from resources.engine.run_task import Ended, Result, Task
+from resources.engine.run_task import Ended, NodeFault, PartUseError, Result, Task, result_of
 from resources.engine.system_errors import CONTINUES, SystemFault
 from resources.settings.engine import EngineConfig
 
 END_SECONDS = 10.0
+MOST_TASKS = 50_000  # of a pass: a driver submits 800 in a second
+
+
+@dataclass(frozen=True)
+class Batch(Generic[Task]):
+    """Parts that one task of the cluster computes, one after the other."""
+
+    parts: Sequence[tuple[int, Task]]
+
+    @property
+    def partition(self) -> str:
+        """The partition of the first part."""
+        return self.parts[0][1].partition
+
+    @property
+    def title(self) -> str:
+        """The title of the first part, and the number of the others."""
+        return f"{self.parts[0][1].title} and {len(self.parts) - 1} more"
+
+    @property
+    def work_bytes(self) -> int:
+        """Bytes that the largest part reads."""
+        return max(task.work_bytes for _, task in self.parts)
+
+
+@dataclass(frozen=True)
+class InBatches(Generic[Task, Result]):
+    """A function that is applied to each part of a batch."""
+
+    function: Callable[[Task], Result]
+
+    def __call__(self, batch: Batch[Task]) -> list[Ended[Result]]:
+        """Return how each part ended; raise what another node may not refuse."""
+        found = []
+        for index, task in batch.parts:
+            result, error = result_of(self.function, task)
+            if isinstance(error, NodeFault):
+                raise error
+            found.append(Ended(index, result, error, NO_COST))
+        return found
 
 
 class Driver:
@@ -109,11 +153,34 @@ def map_on_ray(
         driver = None
     driver = driver or Driver(config)
     try:
-        yield from driver.map(function, tasks, config)
+        alone = dict(enumerate(tasks))
+        if len(tasks) > MOST_TASKS:
+            for ended in map_batches(driver, function, tasks, config):
+                del alone[ended.index]
+                yield ended
+        indices = [*alone]
+        for ended in driver.map(function, [*alone.values()], config):
+            yield replace(ended, index=indices[ended.index])
     except BaseException:
         driver.kill()
         raise
     _idle.append(driver)
+
+
+def map_batches(
+    driver: Driver, function: Callable[[Task], Result], tasks: Sequence[Task], config: EngineConfig
+) -> Iterator[Ended[Result]]:
+    """Yield the tasks that end well, or with an error of their own, each with its share of cost."""
+    parts = [*enumerate(tasks)]
+    batches = [Batch(parts[first::MOST_TASKS]) for first in range(MOST_TASKS)]
+    for ended in driver.map(InBatches(function), batches, config):
+        cost, found = ended.cost, ended.result or []
+        for place, each in enumerate(found):
+            seconds, cpu_seconds = cost.seconds / len(found), cost.cpu_seconds / len(found)
+            start, traffic = cost.start + place * seconds, Counter() if place else cost.traffic
+            own = Cost(start, start + seconds, cpu_seconds, cost.peak_bytes, cost.process, traffic)
+            if each.error is None or isinstance(each.error, PartUseError):
+                yield replace(each, cost=own)
 
 
 def end(pipe: Connection, process: BaseProcess) -> None:

@@ -74,10 +74,23 @@ class Ended(Generic[Result]):
 
 def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ended[Result]:
     """Run one task in a worker; an error names the task's part."""
-    result, fault, end_part = None, None, begin_part()
+    end_part = begin_part()
     try:
         with computing():
-            result = function(task)
+            result, fault = result_of(function, task)
+    finally:
+        cost = end_part()
+    return Ended(index, result, fault, cost)
+
+
+def result_of(
+    function: Callable[[Task], Result], task: Task
+) -> tuple[Result | None, PartError | None]:
+    """Return what a function gives for a task, or the error, which names the task's part."""
+    try:
+        return function(task), None
+    except NodeFault as of_part:  # of a batch
+        return None, of_part
     except Exception as error:  # noqa: BLE001 - it is yielded, and its caller raises it
         number = errno_of(error)
         kind = PartUseError if isinstance(error, ValueError) else PartError
@@ -88,9 +101,7 @@ def run_task(function: Callable[[Task], Result], index: int, task: Task) -> Ende
         fault.errno = number
         if number is not None and is_final(number):
             fault.explanation = explain(error, number, getattr(task, "root", None))
-    finally:
-        cost = end_part()
-    return Ended(index, result, fault, cost)
+        return None, fault
 
 
 def use_threads(number: int) -> None:

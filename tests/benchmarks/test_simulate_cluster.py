@@ -59,6 +59,13 @@ def test_short_parts_wait_for_the_driver() -> None:
     assert end == pytest.approx(1000 * DISPATCH_SECONDS)
 
 
+def test_very_many_parts_are_submitted_in_batches() -> None:
+    [few, many] = (simulate(parts * 1e9, Cluster(1), 1e9, ("raw",))[0] for parts in (400, 100_000))
+    assert few.dispatch == pytest.approx(400 * DISPATCH_SECONDS)
+    assert many.dispatch == pytest.approx(50_000 * DISPATCH_SECONDS + 10)
+    assert many.busy == pytest.approx(250 * few.busy, rel=0.05)
+
+
 def test_a_part_on_a_lost_node_begins_again_on_another() -> None:
     end, busy, lost = schedule([10.0, 10.0], nodes_of([1.0, 1.0], [4.0, math.inf]), 1, 0.0)
     assert lost == 1

@@ -20,6 +20,7 @@ import yaml
 from builders import hashes, open_corpus, write_corpus
 from faults.fault_runs import Site, kill_everything, make_site, run, start, wait_for
 
+from resources.engine import ray_tasks
 from resources.engine.map_parts import map_parts
 from resources.engine.ray_tasks import end_drivers
 from resources.engine.run_task import Ended, PartError
@@ -183,10 +184,16 @@ def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str
     end_drivers()
 
 
-@pytest.mark.parametrize("kind", ["full", "package"])
+@pytest.mark.parametrize(("kind", "most"), [("full", 99), ("package", 99), ("full", 10)])
 def test_a_node_that_fails_two_parts_is_left_out(
-    cluster: RayNodes, tmp_path: Path, warnings: Callable[[], list[str]], kind: str
+    cluster: RayNodes,
+    tmp_path: Path,
+    warnings: Callable[[], list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    most: int,
 ) -> None:
+    monkeypatch.setattr(ray_tasks, "MOST_TASKS", most)  # more go in batches
     tasks = parts(tmp_path, *[f"{kind}@{FIRST}"] * 20)
     assert len(results(map_parts(refuse_on_a_node, tasks, cluster.config()))) == 20
     failed = [title for title, node, _ in notes(tmp_path) if node == FIRST]
