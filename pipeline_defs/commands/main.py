@@ -94,6 +94,19 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
                 ),
             },
         ),
+        "contamination": Noun(
+            "Look at the items of evaluation sets in documents.",
+            {
+                "review": (
+                    "look.contamination:review",
+                    "Show passages of documents next to the items that they are from.",
+                ),
+                "sets": (
+                    "look.contamination:list_sets",
+                    "List the evaluation sets that a name is enough for.",
+                ),
+            },
+        ),
     },
     "life": {
         "verify": "Compare every published file with its manifest; rebuild what differs.",

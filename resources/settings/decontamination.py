@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
+import yaml
 from pydantic import BeforeValidator, Field, model_validator
 
 from resources.settings.frozen_model import FrozenModel
@@ -45,6 +48,35 @@ class EvaluationSet(InputPlaces):
     )
 
 
+class KnownSet(NamedTuple):
+    """An evaluation set that can be named only: its keys, and the licence that its card states."""
+
+    keys: dict[str, Any]
+    license: str
+
+
+@cache
+def known_sets() -> dict[str, KnownSet]:
+    """Return the evaluation sets that can be named only, by name."""
+    listed = yaml.safe_load(Path(__file__).with_name("evaluation_sets.yaml").read_text("utf-8"))
+    return {
+        name: KnownSet(license=keys.pop("license"), keys={"name": name, **keys})
+        for name, keys in listed.items()
+    }
+
+
+def _as_set(value: object) -> object:
+    """Return the keys of a known set that is named only."""
+    if not isinstance(value, str):
+        return value
+    if value not in known_sets():
+        raise ValueError(
+            f"{value!r} is none of the known evaluation sets, {', '.join(known_sets())}; of others "
+            "give name, where and fields"
+        )
+    return known_sets()[value].keys
+
+
 MOST_UNITS = 200
 
 
@@ -63,7 +95,16 @@ class Ngram(FrozenModel):
 class DecontaminationConfig(FrozenModel):
     """Evaluation sets that the corpus must not contain, and the treatment of documents that do."""
 
-    sets: tuple[EvaluationSet, ...] = Field(min_length=1, description="the evaluation sets")
+    sets: tuple[
+        Annotated[
+            EvaluationSet, BeforeValidator(_as_set, json_schema_input_type=EvaluationSet | str)
+        ],
+        ...,
+    ] = Field(
+        min_length=1,
+        description="the evaluation sets; of a known one (`corpus contamination sets`) the name "
+        "is enough",
+    )
     ngram: Annotated[Ngram, BeforeValidator(_as_ngram, json_schema_input_type=Ngram | str)] = Field(
         default=Ngram(),
         description="n-gram: 13-words, 8-words, 50-characters, ..., or {unit, size}",

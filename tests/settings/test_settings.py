@@ -411,6 +411,6 @@ def test_inner_model_is_found(annotation: object) -> None:
 def test_settings_and_their_stages_are_frozen_and_closed() -> None:
     fields = Settings.model_fields.values()
     models = [model for field in fields if (model := inner_model(field.annotation))]
-    assert len(models) == 14
+    assert len(models) == 15
     for config in [Settings.model_config, *(model.model_config for model in models)]:
         assert (config["frozen"], config["extra"]) == (True, "forbid")
