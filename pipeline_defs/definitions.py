@@ -11,6 +11,7 @@ import dagster as dg
 import pipeline_defs.sqlite_records  # noqa: F401 - it sets up every connection to SQLite
 from assets.stages import used_stages
 from pipeline_defs.corpus_report import corpus_report_asset
+from pipeline_defs.disclosure import disclosed, disclosure_asset
 from pipeline_defs.executor import executor_for
 from pipeline_defs.jobs import automation
 from pipeline_defs.load_corpus import load_corpus
@@ -31,6 +32,7 @@ def build_defs(corpus: Corpus, ray_cluster: Any = None) -> dg.Definitions:
         assets=[
             *(stage_asset(stage, partitions, corpus.settings) for stage in used.values()),
             corpus_report_asset(corpus),
+            *(disclosure_asset(corpus) for _ in disclosed(corpus.settings)),
         ],
         executor=executor_for(corpus),
         resources=hardcoded if ray_cluster is None else resources_on(corpus, ray_cluster),

@@ -15,6 +15,7 @@ import dagster as dg
 
 from assets.mixed.mixed_records import MIXED
 from assets.stages import used_stages
+from pipeline_defs.disclosure import disclosed
 from pipeline_defs.executor import executor_for
 from pipeline_defs.lost_runs import FAILED, mark_lost_runs, tell_of
 from pipeline_defs.partitions import run_tags
@@ -41,7 +42,7 @@ def automation(corpus: Corpus) -> dg.Definitions:
     )
     mix = dg.define_asset_job(
         MIX,
-        selection=dg.AssetSelection.assets(MIXED.name, CORPUS_REPORT),
+        selection=dg.AssetSelection.assets(MIXED.name, CORPUS_REPORT, *disclosed(corpus.settings)),
         description="the mix of every phase, and the report",
         tags=run_tags(corpus, corpus.settings.phase_names()),
         executor_def=executor_for(corpus),

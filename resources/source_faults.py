@@ -18,6 +18,7 @@ from resources.store.store import Partition, StoreError
 CHECK_COMPLETE = "sources_complete"
 CORPUS_REPORT = "corpus_report"  # the asset that follows all others, and says what failed
 COMPLETE = "no source failed, and none is left out: each is in the state of this run"
+DISCLOSURE = "disclosure"  # likewise, the summary of training content
 FAILED, SKIPPED, LEFT_OUT = "failed", "skipped", "left_out"  # metadata of the check
 FAILED_SOURCES_TAG = "tokenmill/failed_sources"
 WRONG_USE = (ValueError, StoreError)  # a retry would end the same way
@@ -144,7 +145,9 @@ def ends_run(context: dg.AssetExecutionContext) -> bool:
     """Return whether no step of the run comes after this one."""
     graph = context.job_def.asset_layer.asset_graph
     selected = context.job_def.asset_layer.selected_asset_keys
-    after = graph.get(context.asset_key).child_keys - {dg.AssetKey(CORPUS_REPORT)}
+    after = graph.get(context.asset_key).child_keys - {
+        dg.AssetKey(name) for name in (CORPUS_REPORT, DISCLOSURE)
+    }
     return not (after & selected)
 
 

@@ -189,3 +189,29 @@ def test_what_is_no_disclosure_and_an_empty_store_are_told(
     build(corpus)
     wrong = str(tmp_path / "pipeline.yaml")
     assert "no facts of an earlier" in cli.err(2, "disclose", "--form", "hf", "--since", wrong)
+
+
+def test_a_run_writes_the_summary_and_a_takedown_removes_it(
+    corpus: Any, dagster_build: Build, build: Build, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(corpus)
+    found = dagster_build(corpus, "mixed").asset_materializations_for_node("disclosure")
+    summary = corpus.store.root / "_previews/report/disclosure.md"
+    assert found[0].metadata["path"].value == str(summary)
+    assert summary.read_text("utf-8") == cli.out("disclose", "--form", "eu")
+    cli.out("states", "gc", "--delete")
+    assert summary.exists()
+
+    cli.out("takedown", "--domain", "site01.co.uk", "--reason", "asked")
+    assert not summary.exists()
+    build(corpus)
+    assert dagster_build(corpus, "mixed").success
+    assert "site01" not in summary.read_text("utf-8") and "site03" in summary.read_text("utf-8")
+
+
+def test_a_summary_that_fails_fails_no_run(
+    corpus: Any, dagster_build: Build, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(corpus)
+    monkeypatch.setattr("pipeline_defs.commands.share.disclose.gather", lambda _: 1 / 0)
+    assert dagster_build(corpus, "mixed").success
