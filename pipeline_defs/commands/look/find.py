@@ -1,7 +1,8 @@
 """`corpus find TEXT`: find the documents, kept or removed, that contain a string, and their fates.
 
-The text column of each part is decoded and searched for the exact bytes, a part per core, so that
-memory is bounded by the parts under way. Decoding takes nine tenths of the time.
+The text column of each part is decoded and searched, a part per core, so that memory is bounded by
+the parts under way. Decoding takes nine tenths of the time. Of a part of which the URLs are asked
+for, only their texts are decoded.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ import msgspec
 import polars as pl
 from cyclopts import Parameter
 
-from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
+from assets.deduped.document_files import KeptDocuments, kept_documents, read_some
 from assets.text.table_rows import count_bytes
+from pipeline_defs.commands.look.find_query import Options, Query
 from pipeline_defs.commands.look.trace_document import cluster_of, deduped_of, rows_of, rows_with
 from pipeline_defs.commands.published_documents import newest_part, path_of
 from pipeline_defs.commands.terminal import Json, Positive, one_line, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
-from resources.errors import UsageError
+from resources.errors import check_name
 from resources.store.records import PartRecord
 from resources.store.store import StoreError
 
@@ -68,23 +70,18 @@ class Searched(msgspec.Struct, frozen=True):
 
 
 def find(
-    text: Annotated[str, Parameter(help="A string, as its bytes are; it may have blanks.")],
+    text: Annotated[str, Parameter(help="A string, as its bytes are; it may have blanks.")] = "",
     /,
     *,
+    options: Options | None = None,
     limit: Annotated[Positive, Parameter(help="Stop at so many documents.")] = 20,
     stage: Annotated[TextStage, Parameter(help="Search the texts of this stage.")] = "raw",
-    ignore_case: Annotated[
-        bool, Parameter(help="Upper and lower case are the same, in all scripts.")
-    ] = False,
     json: Json = False,
 ) -> int:
     """Print the documents that contain a string; return 1 if none does."""
-    if not text:
-        raise UsageError("give a string of at least one character")
-    place = pl.col("text").str.find(text, literal=True)  # in bytes; null if it is not there
-    if ignore_case:
-        place = pl.col("text").str.find(f"(?i){pl.escape_regex(text)}")
-    searched = search(load_corpus(), place, limit, stage)
+    options = options or Options()
+    query, corpus = Query.of(text, options), load_corpus()
+    searched = search(corpus, query, parts_of(corpus, stage, options.source), limit)
     if json:
         print_json(searched)
     else:
@@ -101,19 +98,27 @@ def find(
     return 0 if searched.hits else 1
 
 
-def search(corpus: Corpus, place: pl.Expr, limit: int, stage: TextStage) -> Searched:
-    """Search the newest texts of a stage, in order of sources and parts; StoreError for none."""
-    began, hits, num_texts, num_bytes = time.monotonic(), list[Hit](), 0, 0
+def parts_of(corpus: Corpus, stage: TextStage, sources: Sequence[str]) -> list[TextPart]:
+    """Return the newest parts of a stage, of all sources or some; StoreError for none."""
     names = corpus.settings.source_names()
-    manifests = [m for name in names if (m := corpus.store.newest_or_none(stage, name))]
+    for source in sources:
+        check_name("source", source, names)
+    wanted = [name for name in names if name in sources or not sources]
+    manifests = [m for name in wanted if (m := corpus.store.newest_or_none(stage, name))]
     if not manifests:
-        raise StoreError(f"{stage} has no texts in {corpus.store}. Run: corpus build")
-    parts = [
+        of = f" of {', '.join(sources)}" if sources else ""
+        raise StoreError(f"{stage} has no texts{of} in {corpus.store}. Run: corpus build")
+    return [
         TextPart(each.partition, part, kept_documents(corpus.store, each, part))
         for each in manifests
         for part in each.parts
     ]
-    for part, (found, documents, size) in in_order(parts, place, limit + 1):
+
+
+def search(corpus: Corpus, query: Query, parts: Sequence[TextPart], limit: int) -> Searched:
+    """Search parts in their order."""
+    began, hits, num_texts, num_bytes = time.monotonic(), list[Hit](), 0, 0
+    for part, (found, documents, size) in in_order(parts, query, limit + 1):
         num_texts, num_bytes = num_texts + documents, num_bytes + size
         left = limit - len(hits)
         for row in found.head(left).iter_rows(named=True):
@@ -127,27 +132,26 @@ def search(corpus: Corpus, place: pl.Expr, limit: int, stage: TextStage) -> Sear
 
 
 def in_order(
-    parts: Sequence[TextPart], place: pl.Expr, most: int
+    parts: Sequence[TextPart], query: Query, most: int
 ) -> Iterator[tuple[TextPart, Found]]:
     """Search parts on all cores; yield the results in order, with `most` documents of each."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         try:
-            found = pool.map(partial(search_part, place, most), parts)
+            found = pool.map(partial(search_part, query, most), parts)
             yield from zip(parts, found, strict=True)
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-def search_part(place: pl.Expr, most: int, part: TextPart) -> Found:
-    """Return the first documents of a part that have the string, the number of all, their bytes."""
-    texts = read_kept(part.documents, ["text"])
-    places = texts.select(place=place).to_series()
-    rows = places.is_not_null().arg_true().head(most)
+def search_part(query: Query, most: int, part: TextPart) -> Found:
+    """Return the first documents of a part that match, the number of all searched, their bytes."""
+    texts = query.texts_of(part.documents)
+    found = query.find(texts).head(most)
     sizes = texts.height, count_bytes(texts["text"])
-    if rows.is_empty():
+    if found.is_empty():
         return pl.DataFrame(), *sizes
-    others = read_kept(part.documents, COLUMNS)[rows]
-    around = map(excerpt, texts["text"][rows], places[rows])
+    others = read_some(part.documents, found["doc_id"], COLUMNS)
+    around = map(excerpt, found["text"], found["place"])
     return others.with_columns(around=pl.Series(list(around))), *sizes
 
 
