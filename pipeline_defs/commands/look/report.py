@@ -114,6 +114,7 @@ def facts_of(corpus: Corpus) -> dict[str, Any]:
         "sources": [*charts_by_source(corpus, built)],
         "duplicates": facts.pictures(corpus, "duplicates", GLOBAL, *DUPLICATES),
         "clusters": facts.clusters(corpus),
+        "evaluation": [*facts.evaluation_rows(corpus, built)],
         "fit": [*facts.fit_rows(corpus, built)],
         "mix": [
             each

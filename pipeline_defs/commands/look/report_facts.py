@@ -280,6 +280,16 @@ def unreadable(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
             yield source, row["file"], error, row["next_step"], one_line(text)[:200], row["records"]
 
 
+def evaluation_rows(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
+    """Yield the documents with items of each evaluation set, by source."""
+    for source in sources:
+        manifest = corpus.store.newest_or_none(DEDUPED, source)
+        for name, documents in (
+            manifest.stats.numbers.contaminated or {} if manifest else {}
+        ).items():
+            yield source, name, documents
+
+
 def fit_rows(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
     """Yield bytes and characters per token of each source."""
     for source in sources:
