@@ -128,7 +128,7 @@ class Hub:
     address: str = ""
     other_host: str = ""
     sent: list[int] = field(default_factory=list)  # bytes of each LFS object that came
-    before_object: Callable[[], None] = lambda: None
+    before_object: Callable[[], object] = lambda: None
 
     def add(self, name: str, files: Files, token: str = "") -> str:
         """Add a repository with one commit."""

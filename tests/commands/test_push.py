@@ -24,6 +24,7 @@ from verbs import Cli
 from assets.mixed.phase_source_files import removed_of
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.raw_records import DOCUMENT_COLUMNS
+from pipeline_defs.commands.main import main
 from pipeline_defs.commands.share.pushed_files import as_parquet
 from pipeline_defs.definitions import build_defs
 from resources.settings.sources import Source
@@ -222,10 +223,14 @@ def test_a_licence_that_forbids_it_is_obeyed(
 def test_what_was_taken_down_is_not_sent_and_earlier_revisions_are_named(
     hub: Hub, built: Any, cli: Cli, build: Build
 ) -> None:
-    cli.out("push", TARGET)
-    doc_id = rows(hub, "data/prose/")["doc_id"][0]
-    cli.out("takedown", "--doc", doc_id, "--reason", "asked")
-    assert "has documents of takedown 1 (asked)" in cli.err(1, "push", TARGET)
+    cli.out("push", TARGET, "--source", "notes")
+    doc_id = kept(built, "prose")["doc_id"][0]
+    requests = iter([["takedown", "--doc", doc_id, "--reason", "asked"]])  # while files are sent
+    hub.before_object = lambda: [main(each) for each in requests]
+    for _ in range(2):
+        refused = cli.err(1, "push", TARGET)
+        assert "deduped[prose] has documents of takedown 1 (asked)" in refused
+    assert not [*requests] and len(repository(hub).tags) == 1
     build(open_corpus(built.config))
     assert "Revisions before it may have documents" in cli.out("push", TARGET)
     assert doc_id not in rows(hub, "data/")["doc_id"]
