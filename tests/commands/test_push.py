@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import dagster as dg
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from builders import Build, deduped, open_corpus, records, sentence, write_corpus, write_jsonl
 from command_line import LONGEST_SECONDS, start
 from hub_server import Hub, Repository, hub_server
@@ -46,24 +50,36 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 def written(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
-    of_prose: Mapping[str, Any] = {},
+    *,
+    prose: str | None = "CC0-1.0",
+    notes: str | None = "CC0-1.0",
     **changes: Any,
 ) -> Any:
-    """The small corpus, not built, with a licence; `of_prose` are more keys of a source."""
-    names = ("prose", "notes")
-    sources = [{"name": n, "where": f"input/{n}/*", "license": "CC0-1.0"} for n in names]
-    sources[0] |= of_prose
+    """The small corpus with licences, not built."""
+    licences = {"prose": prose, "notes": notes}
+    sources = [
+        {"name": n, "where": f"input/{n}/*", "license": each} for n, each in licences.items()
+    ]
     config = write_corpus(folder, sources=sources, part_bytes=2048, **changes)
     monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
     return open_corpus(config)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, build: Build) -> Path:
+    """The folder of the small corpus, built once."""
+    with pytest.MonkeyPatch.context() as patch:
+        corpus = written(tmp_path_factory.mktemp("made"), patch)
+        build(corpus)
+    return Path(corpus.config.parent)
+
+
 @pytest.fixture
-def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build) -> Any:
-    """The small corpus, built."""
-    corpus = written(tmp_path, monkeypatch)
-    build(corpus)
-    return corpus
+def built(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A copy of the small corpus, built."""
+    config = shutil.copytree(made, tmp_path / "corpus") / "pipeline.yaml"
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+    return open_corpus(config)
 
 
 def repository(hub: Hub) -> Repository:
@@ -96,6 +112,10 @@ def test_documents_are_read_back_as_they_are(
         metadata = pq.ParquetFile(io.BytesIO(content)).metadata
         assert metadata.row_group(0).column(0).has_offset_index
         assert pq.read_table(io.BytesIO(content)).schema.field("text").type == "string"
+    texts = repository(hub).commits[repository(hub).branches["main"]]
+    described = json.loads(texts["croissant.json"])["distribution"]
+    digests = {path: hashlib.sha256(content).hexdigest() for path, content in pushed(hub).items()}
+    assert {each["contentUrl"]: each["sha256"] for each in described} == digests
     [tag] = repository(hub).tags
     assert tag in said and repository(hub).messages[0] == "private"
     for config, names in ((None, {"prose", "notes"}), ("prose", {"prose"})):
@@ -192,29 +212,23 @@ def test_a_push_that_is_killed_goes_on_and_sends_no_file_twice(
     assert len(repository(hub).commits) == 2
 
 
-@pytest.mark.parametrize(
-    ("of_prose", "message"),
-    [
-        ({"license": None}, r"prose: 32 documents without one.*--source notes"),
-        ({"license": "CC-BY-NC-ND-4.0"}, "prose: 32 documents of the licence 'CC-BY-NC-ND-4.0'"),
-        ({"redistribute": False}, "prose: `redistribute: false`"),
-        ({"license": "proprietary", "redistribute": True}, ""),
-    ],
-)
 def test_a_licence_that_forbids_it_is_obeyed(
-    hub: Hub,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    build: Build,
-    cli: Cli,
-    of_prose: dict[str, Any],
-    message: str,
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build, cli: Cli
 ) -> None:
-    build(written(tmp_path, monkeypatch, of_prose))
-    if not message:
-        cli.out("push", TARGET)
-        return
-    assert re.search(message, cli.err(2, "push", TARGET))
+    build(written(tmp_path, monkeypatch, prose=None, notes="CC-BY-NC-ND-4.0"))
+    refused = cli.err(2, "push", TARGET)
+    assert (
+        "prose: 32 documents without a licence; notes: 41 documents of the licence 'CC" in refused
+    )
+    config = yaml.safe_load((tmp_path / "pipeline.yaml").read_text())
+    for prose, notes, message in (
+        (True, None, "Not pushed: notes: 41 documents .* or push the others: --source prose\n"),
+        (False, True, "Not pushed: prose: `redistribute: false`. .*--source notes\n"),
+    ):
+        config["sources"][0]["redistribute"] = prose
+        config["sources"][1]["redistribute"] = notes
+        (tmp_path / "pipeline.yaml").write_text(yaml.safe_dump(config))
+        assert re.fullmatch(message, cli.err(2, "push", TARGET))
     assert not hub.repositories
     cli.out("push", TARGET, "--source", "notes")
     cli.out("push", f"{TARGET}-decisions", "--what", "decisions")

@@ -11,12 +11,14 @@ from fnmatch import fnmatch
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 from cyclopts import Parameter
 
 from assets.deduped.document_files import kept_documents, read_kept
 from assets.mixed.phase_source_files import forbidden_shards
 from assets.raw.places.hub_files import HUB_URL
-from pipeline_defs.commands.share.forms.hf import render
+from pipeline_defs.commands.share.facts import Facts, PushedFile
+from pipeline_defs.commands.share.forms import croissant, hf
 from pipeline_defs.commands.share.gathered_facts import gather
 from pipeline_defs.commands.share.hub_repository import (
     KIND,
@@ -74,7 +76,8 @@ def push(
     manifests = newest_manifests(corpus, what, source)
     refuse_forbidden(corpus, manifests)
     files = [file for each in manifests.values() for file in corpus_files(corpus.store, what, each)]
-    readme = card(corpus, list(manifests), [file.path for file in files])
+    facts = facts_of(corpus, list(manifests))
+    readme = hf.render(facts, configs=configs([file.path for file in files]))
     digest = fingerprint_of(what, [(file.path, file.digest) for file in files], readme)
     fingerprints = {source: each.fingerprint for source, each in manifests.items()}
     record = Record(what, digest, fingerprints, count_takedowns(corpus.store.root), {})
@@ -94,7 +97,9 @@ def push(
             api.create_repo(name, repo_type=KIND, private=True, exist_ok=True)
     sent = note_files(files, before, record, send)
     refuse_forbidden(corpus, manifests)  # a takedown may have come meanwhile
-    sent += send({"README.md": readme.encode()})
+    pushed = [PushedFile(path, line.bytes, line.sha256) for path, line in record.files.items()]
+    described = croissant.render(msgspec.structs.replace(facts, files=tuple(pushed)))
+    sent += send({"README.md": readme.encode(), "croissant.json": described.encode()})
     message = f"{record.tag}: {what} of {', '.join(manifests)}\n{runs_of(manifests)}"
     commit = add_revision(api, name, before, record, sent, message)
     say(f"{name}: {record.tag}, commit {commit}.")
@@ -163,7 +168,8 @@ def licence_fault(corpus: Corpus, source: str) -> str:
         counted.update(found.fill_null("").to_list())
     refused = {name: n for name, n in counted.items() if FORBIDS.fullmatch(name.strip().lower())}
     return ", ".join(
-        f"{rows:,} documents {f'of the licence {one_line(name)!r:.60}' if name else 'without one'}"
+        f"{rows:,} documents "
+        + (f"of the licence {one_line(name)!r:.60}" if name else "without a licence")
         for name, rows in sorted(refused.items())[:5]
     )
 
@@ -182,14 +188,23 @@ def refuse_forbidden(corpus: Corpus, manifests: Mapping[str, Manifest[Any, Any]]
             )
 
 
-def card(corpus: Corpus, sources: Sequence[str], paths: Sequence[str]) -> str:
-    """Return the card of a revision, and which of its files are which split, of all and by source.
+def facts_of(corpus: Corpus, sources: Sequence[str]) -> Facts:
+    """Return the facts for the forms of a revision, about the sources that it has."""
+    chosen = tuple(corpus.settings.source(name) for name in sources)
+    if len(chosen) < len(corpus.settings.sources):  # no phase is of these alone
+        settings = corpus.settings.model_copy(update={"sources": chosen, "phases": ()})
+        corpus = replace(corpus, settings=settings)
+    return gather(corpus)
+
+
+def configs(paths: Sequence[str]) -> list[dict[str, Any]]:
+    """Return which files are which split, of all and by source, for the header of the card.
 
     Without that a reader would take a source named `test` for a split.
     """
     names = ("default", *sorted({path.split("/")[1] for path in paths} - {"default"}))
     folders = {name: "*" if name == "default" else name for name in names}
-    configs = [
+    return [
         {
             "config_name": name,
             "data_files": [
@@ -200,11 +215,6 @@ def card(corpus: Corpus, sources: Sequence[str], paths: Sequence[str]) -> str:
         }
         for name, folder in folders.items()
     ]
-    chosen = tuple(corpus.settings.source(name) for name in sources)
-    if len(chosen) < len(corpus.settings.sources):  # no phase is of these alone
-        settings = corpus.settings.model_copy(update={"sources": chosen, "phases": ()})
-        corpus = replace(corpus, settings=settings)
-    return render(gather(corpus), configs=configs)
 
 
 def runs_of(manifests: Mapping[str, Manifest[Any, Any]]) -> str:
@@ -230,11 +240,9 @@ def note_files(
     for file in files:
         line = before.line(file.path, file.digest)
         if line is None:
-            content = as_parquet(file.read())
+            batch[file.path] = content = as_parquet(file.read())
             sha256 = hashlib.sha256(content).hexdigest()
             line = FileLine(file.digest, sha256, len(content), file.rows)
-            if before.sha256.get(file.path) != sha256:
-                batch[file.path] = content
         record.files[file.path] = line
         if sum(map(len, batch.values())) > BATCH_BYTES or file is files[-1]:
             sent += send(batch)
