@@ -270,6 +270,11 @@ def test_an_error_says_what_to_do(hub: Hub, built: Any, cli: Cli) -> None:
     assert "Write hf://owner/name" in cli.err(2, "push", f"{TARGET}/data")
     hub.add("acme/closed", {}, token="hf_other")
     assert "that HF_TOKEN may write" in cli.err(1, "push", "hf://acme/closed")
+    hub.add("acme/shared", {".gitattributes": b""})
+    shared = hub.repositories["acme/shared"]
+    hub.before_object = lambda: shared.commit({"other.parquet": b""})
+    assert "push again: what was sent is there" in cli.err(1, "push", "hf://acme/shared")
+    assert not shared.tags, "`main` has moved"
 
 
 def test_rows_that_come_in_between_change_the_pages_near_them() -> None:

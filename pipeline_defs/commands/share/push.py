@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -48,10 +48,7 @@ from resources.errors import UsageError, check_name
 from resources.store.records import Manifest, StoreError, fingerprint_of
 from resources.takedowns import count_takedowns, forbidden_in
 
-if TYPE_CHECKING:
-    from huggingface_hub import CommitOperationAdd
-
-Send = Callable[[Mapping[str, bytes]], "list[CommitOperationAdd]"]
+Send = Callable[[Mapping[str, bytes]], list[Any]]
 FORBIDS = re.compile(  # licences under which no changed text is passed on, or nobody knows
     r".*(?<![a-z])nd(?![a-z]).*|.*no.?deriv.*|.*all rights reserved.*|proprietary|unlicensed"
     r"|unknown|none|other|n/?a|"
@@ -234,9 +231,9 @@ def runs_of(manifests: Mapping[str, Manifest[Any, Any]]) -> str:
 
 def note_files(
     files: Sequence[CorpusFile], before: Revision, record: Record, send: Send
-) -> list[CommitOperationAdd]:
+) -> list[Any]:
     """Send new files, note all in the record, and print sizes; return what was sent."""
-    sent, batch = list["CommitOperationAdd"](), dict[str, bytes]()
+    sent, batch = list[Any](), dict[str, bytes]()
     for file in files:
         line = before.line(file.path, file.digest)
         if line is None:
