@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import polars as pl
@@ -34,6 +36,9 @@ TABLES = {
     "deduped keeps, by the registrable domain of `url` (publicsuffixlist) and `license`; bytes is "
     "the sum of pl.col('text').str.len_bytes(). Domain and bytes are of crawled sources only",
 }
+SUMS = ("documents", "bytes")
+COUNTED_BY = ("source", "host", "license")  # host: "" of a document without, null: not read
+COUNTED = {name: pl.String if name in COUNTED_BY else pl.Int64 for name in (*COUNTED_BY, *SUMS)}
 Key = tuple[str, str]  # stage and partition
 Manifests = Mapping[Key, Manifest[Any, Any]]
 
@@ -99,37 +104,33 @@ def as_table(name: str, rows: list[tuple[Any, ...]]) -> pl.DataFrame:
 def documents_table(corpus: Corpus, manifests: Manifests) -> pl.DataFrame:
     """Count the documents that stay by source, domain and licence; texts are read of crawls only.
 
-    A part is read at a time.
+    A part is read at a time on each core.
     """
-    counted: list[pl.DataFrame] = []
-    for (stage, source), manifest in manifests.items():
-        if stage != DEDUPED.name:
-            continue
-        is_crawl = corpus.settings.source(source).provenance == "crawl"
-        for part in manifest.parts:
-            found = count_documents(kept_documents(corpus.store, manifest, part), is_crawl=is_crawl)
-            counted.append(found.with_columns(source=pl.lit(source)))
-    table = pl.concat(counted)
-    hosts = table["host"].unique()
+    deduped = {source: each for (stage, source), each in manifests.items() if stage == DEDUPED.name}
+    crawls = {s for s in deduped if corpus.settings.source(s).provenance == "crawl"}
+    asked = [
+        (source, kept_documents(corpus.store, manifest, part), source in crawls)
+        for source, manifest in deduped.items()
+        for part in manifest.parts
+    ]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        counted = pool.map(lambda each: count_documents(*each), asked)
+        table = pl.concat([pl.DataFrame(schema=COUNTED), *counted])
+    hosts = table["host"].drop_nulls().unique()
     domains = pl.DataFrame({"host": hosts, "domain": registrable_domains(hosts)})
-    by_domain = table.join(domains, on="host", how="left", nulls_equal=True).with_columns(
-        domain=pl.when("is_crawl").then("domain")
-    )
-    return by_domain.group_by("source", "domain", "license").agg(pl.col("documents", "bytes").sum())
+    by_domain = table.join(domains, on="host", how="left").group_by("source", "domain", "license")
+    return by_domain.agg(pl.col(*SUMS).sum())
 
 
-def count_documents(documents: KeptDocuments, *, is_crawl: bool) -> pl.DataFrame:
-    """Count the documents of a part by host and licence, and the bytes of their texts."""
-    size = pl.col("text").str.len_bytes().cast(pl.Int64) if is_crawl else pl.lit(None, pl.Int64)
-    url = pl.col("url") if is_crawl else pl.lit(None, pl.String).alias("url")
+def count_documents(source: str, documents: KeptDocuments, is_crawl: bool) -> pl.DataFrame:
+    """Count the documents of a part by host and licence, and the bytes of texts; see COUNTED."""
+    size = (pl.col("text").str.len_bytes() if is_crawl else pl.lit(None)).cast(pl.Int64)
+    url = (pl.col("url").fill_null("") if is_crawl else pl.lit(None)).cast(pl.String)
     table = pl.scan_parquet(documents.filtered.checked()).with_row_index("row")
-    table = table.select("row", url, "license", size.alias("bytes"))
+    table = table.select("row", "license", url=url, bytes=size)
     if documents.kept is not None:
         kept = pl.scan_parquet(documents.kept.checked()).select("row", cut=size)
         table = table.join(kept, on="row").with_columns(bytes=pl.coalesce("cut", "bytes"))
-    rows = table.collect()
-    hosts = url_parts(rows["url"])["host"]
-    by_host = rows.with_columns(hosts, is_crawl=pl.lit(is_crawl)).group_by(
-        "host", "license", "is_crawl"
-    )
-    return by_host.agg(pl.len().cast(pl.Int64).alias("documents"), pl.col("bytes").sum())
+    rows = table.with_columns(documents=pl.lit(1, pl.Int64), source=pl.lit(source)).collect()
+    by_host = rows.with_columns(url_parts(rows["url"])["host"]).group_by(*COUNTED_BY)
+    return by_host.agg(pl.col(*SUMS).sum())
