@@ -64,7 +64,7 @@ def push(
     *,
     what: Annotated[What, Parameter(help="What to send.")] = "documents",
     source: Annotated[
-        tuple[str, ...], Parameter(help="Only this source; may be given again. Default: all.")
+        tuple[str, ...], Parameter(help="Only this source; may be given again.", show_default=False)
     ] = (),
     dry_run: Annotated[bool, Parameter(help="Only print what would be sent.")] = False,
 ) -> int:
