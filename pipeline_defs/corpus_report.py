@@ -1,41 +1,81 @@
-"""The asset `corpus_report`: the corpus as one page, after all phases.
+"""The assets that follow all phases: `corpus_report`, the corpus as one page, and `disclosure`.
 
-It is in no fingerprint, and its errors fail no run.
+They are in no fingerprint, and their errors fail no run.
 """
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Any
 
 import dagster as dg
 
 from assets.mixed.mixed_records import MIXED
 from resources.corpus import Corpus
-from resources.source_faults import CORPUS_REPORT
-from resources.store.preview_files import PAGE_ADDRESS
+from resources.settings.pipeline import Settings
+from resources.source_faults import CORPUS_REPORT, DISCLOSURE
+from resources.store.preview_files import PAGE_ADDRESS, REPORT, preview_path, write_preview
+from resources.store.scratch import place_of
 
 
 def corpus_report_asset(corpus: Corpus) -> dg.AssetsDefinition:
-    """Return the asset over a corpus."""
+    """Return the asset of the report over a corpus."""
+
+    def write() -> dict[str, Any]:
+        place = import_module("pipeline_defs.commands.look.report").write_report(corpus)
+        value = dg.MetadataValue
+        return {"page": value.url(PAGE_ADDRESS), "path": value.path(place)}
+
+    return written_last(
+        CORPUS_REPORT,
+        "One page: what was removed and why, with excerpts, duplicates, the mix, and what changed. "
+        "`corpus ui` shows it, `corpus report` writes it elsewhere.",
+        write,
+    )
+
+
+def disclosed(settings: Settings) -> list[str]:
+    """Return the name of the asset of the summary; none if nobody says who discloses."""
+    return [DISCLOSURE] if settings.disclosure.provider is not None else []
+
+
+def disclosure_asset(corpus: Corpus) -> dg.AssetsDefinition:
+    """Return the asset of the summary over a corpus."""
+
+    def write() -> dict[str, Any]:
+        forms = import_module("pipeline_defs.commands.share.disclose")
+        path, facts = preview_path(corpus.store.root, REPORT, DISCLOSURE), forms.gather(corpus)
+        write_preview(path, forms.render("eu", facts))
+        return {"path": dg.MetadataValue.path(place_of(path)), "state": facts.state}
+
+    return written_last(
+        DISCLOSURE,
+        "The public summary of training content for the EU's AI Act, Article 53(1)(d). `corpus "
+        "disclose` writes it elsewhere, and other forms.",
+        write,
+    )
+
+
+def written_last(
+    name: str, description: str, write: Callable[[], Mapping[str, Any]]
+) -> dg.AssetsDefinition:
+    """Return an asset that is written after all phases; `write` returns its metadata."""
 
     @dg.asset(
-        name=CORPUS_REPORT,
-        description="One page: what was removed and why, with excerpts, duplicates, the mix, and "
-        "what changed. `corpus ui` shows it, `corpus report` writes it elsewhere.",
+        name=name,
+        description=description,
         deps=[MIXED.name],
         group_name="train",
-        kinds={"html"},
+        kinds={"html" if name == CORPUS_REPORT else "markdown"},
         owners=["team:data"],
-        tags={"stage": CORPUS_REPORT},
+        tags={"stage": name},
         output_required=False,
     )
-    def write(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]
+    def written(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]
         try:  # commands import this package
-            place = import_module("pipeline_defs.commands.look.report").write_report(corpus)
+            metadata = write()
         except Exception as error:  # noqa: BLE001 - the corpus is built, whatever it is
-            context.log.warning(f"The report was not written: {error!r}")
+            context.log.warning(f"{name} was not written: {error!r}")
             return
-        value = dg.MetadataValue
-        yield dg.MaterializeResult(
-            metadata={"page": value.url(PAGE_ADDRESS), "path": value.path(place)}
-        )
+        yield dg.MaterializeResult(metadata=metadata)
 
-    return write
+    return written

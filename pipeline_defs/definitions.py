@@ -10,8 +10,7 @@ import dagster as dg
 
 import pipeline_defs.sqlite_records  # noqa: F401 - it sets up every connection to SQLite
 from assets.stages import used_stages
-from pipeline_defs.corpus_report import corpus_report_asset
-from pipeline_defs.disclosure import disclosed, disclosure_asset
+from pipeline_defs.corpus_report import corpus_report_asset, disclosed, disclosure_asset
 from pipeline_defs.executor import executor_for
 from pipeline_defs.jobs import automation
 from pipeline_defs.load_corpus import load_corpus

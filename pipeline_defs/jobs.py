@@ -15,7 +15,7 @@ import dagster as dg
 
 from assets.mixed.mixed_records import MIXED
 from assets.stages import used_stages
-from pipeline_defs.disclosure import disclosed
+from pipeline_defs.corpus_report import disclosed
 from pipeline_defs.executor import executor_for
 from pipeline_defs.lost_runs import FAILED, mark_lost_runs, tell_of
 from pipeline_defs.partitions import run_tags

@@ -22,7 +22,12 @@ def render(facts: Facts) -> str:
     if len(updated) != DAY:
         raise UsageError("spdx must have a date. Set disclosure.updated to a day, as 2026-01-31")
     provider, at = iri(facts, "provider"), f"{updated}T00:00:00Z"
-    packages = [of_corpus(facts), *(of_source(facts, source) for source in facts.sources)]
+    corpus = {
+        "name": facts.you("title"),
+        "dataset_datasetSize": facts.told("corpus.text_bytes"),
+        "software_packageVersion": facts.you("version"),
+    }
+    packages = [corpus, *(of_source(facts, source) for source in facts.sources)]
     ids = [iri(facts, name) for name in ("corpus", *facts.sources)]
     licenses = [facts.known("disclosure.license"), *(only(facts, s) for s in facts.sources)]
     graph: list[Element] = [
@@ -63,15 +68,6 @@ def related(kind: str, one: str, others: list[str]) -> Element:
     """Return a relationship of one element to others."""
     ends = {"from": one, "to": others, "relationshipType": kind}
     return {"type": "Relationship", "spdxId": f"{one}:{kind}"} | ends
-
-
-def of_corpus(facts: Facts) -> Element:
-    """Return what is told of the corpus."""
-    return {
-        "name": facts.you("title"),
-        "dataset_datasetSize": facts.told("corpus.text_bytes"),
-        "software_packageVersion": facts.you("version"),
-    }
 
 
 def of_source(facts: Facts, source: str) -> Element:
