@@ -220,6 +220,7 @@ def test_every_python_example_is_run_by_a_test() -> None:
         "guide.md",
         "loader.md",
         "notebook.md",  # tests/pipeline/test_notebook.py
+        "push.md",  # tests/commands/test_push_iceberg.py
         "quality.md",
         "rule.md",
         "tutorial.md",

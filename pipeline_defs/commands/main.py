@@ -158,7 +158,7 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
     },
     "share": {
         "disclose": "Fill in a form about the training content: a card, a summary for a law.",
-        "push": "Send documents, decisions or shards to a dataset of the Hugging Face hub.",
+        "push": "Send the corpus to a dataset of a hub, or make Iceberg tables of it.",
     },
 }
 MOVED = {  # verbs as they were before they had a noun; they still work

@@ -15,7 +15,6 @@ import msgspec
 from cyclopts import Parameter
 
 from assets.deduped.document_files import kept_documents, read_kept
-from assets.mixed.phase_source_files import forbidden_shards
 from assets.raw.places.hub_files import HUB_URL
 from pipeline_defs.commands.share.facts import Facts, PushedFile
 from pipeline_defs.commands.share.forms import croissant, hf
@@ -32,12 +31,14 @@ from pipeline_defs.commands.share.hub_repository import (
     read_revision,
     send_files,
 )
+from pipeline_defs.commands.share.push_iceberg import push_iceberg
 from pipeline_defs.commands.share.pushed_files import (
     STAGES,
     CorpusFile,
     What,
     as_parquet,
     corpus_files,
+    forbidden_state,
 )
 from pipeline_defs.commands.states.history import commits_of, version_of
 from pipeline_defs.commands.terminal import one_line, say
@@ -46,7 +47,7 @@ from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError, check_name
 from resources.store.records import Manifest, StoreError, fingerprint_of
-from resources.takedowns import count_takedowns, forbidden_in
+from resources.takedowns import count_takedowns
 
 Send = Callable[[Mapping[str, bytes]], list[Any]]
 FORBIDS = re.compile(  # licences under which no changed text is passed on, or nobody knows
@@ -59,16 +60,23 @@ SPLITS = {"data": "train", "validation": "validation"}
 
 
 def push(
-    target: Annotated[str, Parameter(help="hf://owner/name, a dataset of the hub.")],
+    target: Annotated[
+        str, Parameter(help="hf://owner/name, a dataset of the hub; iceberg: tables in the store.")
+    ],
     /,
     *,
-    what: Annotated[What, Parameter(help="What to send.")] = "documents",
+    what: Annotated[
+        What | None, Parameter(help="What. Default: documents; of iceberg all that is in place.")
+    ] = None,
     source: Annotated[
         tuple[str, ...], Parameter(help="Only this source; may be given again.", show_default=False)
     ] = (),
     dry_run: Annotated[bool, Parameter(help="Only print what would be sent.")] = False,
 ) -> int:
     """Send the newest state of the corpus, as far as it is not there."""
+    if target == "iceberg":
+        return push_iceberg(load_corpus(), what, source, is_dry=dry_run)
+    what = what or "documents"
     name, api, corpus = repository_name(target), hub_client(), load_corpus()
     manifests = newest_manifests(corpus, what, source)
     refuse_forbidden(corpus, manifests)
@@ -109,7 +117,9 @@ def repository_name(target: str) -> str:
     """Return the repository that a target names."""
     found = HUB_URL.fullmatch(target)
     if found is None or found["pattern"]:
-        raise UsageError(f"{one_line(target)!r} is no dataset of a hub. Write hf://owner/name")
+        raise UsageError(
+            f"{one_line(target)!r} is no dataset of a hub. Write hf://owner/name, or: iceberg"
+        )
     return found["repository"]
 
 
@@ -174,11 +184,7 @@ def licence_fault(corpus: Corpus, source: str) -> str:
 def refuse_forbidden(corpus: Corpus, manifests: Mapping[str, Manifest[Any, Any]]) -> None:
     """Raise StoreError if a state has documents that were taken down."""
     for source, manifest in manifests.items():
-        if manifest.stage == STAGES["shards"]:
-            found = forbidden_shards(corpus.store, manifest)
-        else:
-            found = forbidden_in(corpus.store, manifest.stage, manifest)
-        if found:
+        if found := forbidden_state(corpus.store, manifest):
             raise StoreError(
                 f"{manifest.stage}[{source}] has {found}. Nothing was pushed: run `corpus build` "
                 "first."

@@ -17,13 +17,14 @@ import numpy as np
 import polars as pl
 
 from assets.deduped.document_files import kept_documents, read_kept
-from assets.mixed.phase_source_files import ListedRows, bucket_of, removed_of
+from assets.mixed.phase_source_files import ListedRows, bucket_of, forbidden_shards, removed_of
 from assets.raw.raw_records import DOCUMENT_COLUMNS
 from assets.sharded.shard_files import files_of, split_of
 from resources.errors import UsageError
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, fingerprint_of
 from resources.store.store import Store
+from resources.takedowns import Forbidden, forbidden_in
 
 What = Literal["documents", "decisions", "shards"]
 STAGES: dict[What, str] = {"documents": "deduped", "decisions": "filtered", "shards": "sharded"}
@@ -68,6 +69,13 @@ def corpus_files(store: Store, what: What, manifest: Manifest[Any, Any]) -> Iter
         if rows:
             path = f"{folder}/{manifest.partition}/{part.name}.parquet"
             yield CorpusFile(path, digest, rows, read)
+
+
+def forbidden_state(store: Store, manifest: Manifest[Any, Any]) -> Forbidden | None:
+    """Return the takedowns that mean a document in a state, None if none does."""
+    if manifest.stage == STAGES["shards"]:
+        return forbidden_shards(store, manifest)
+    return forbidden_in(store, manifest.stage, manifest)
 
 
 def read_rows(

@@ -19,6 +19,8 @@ from assets.mixed.mixed_records import MIXED
 from assets.sharded.pinned_shards import pinned_places
 from assets.sharded.sharded_records import SHARDED
 from corpus_loader.places.files import TAGS
+from pipeline_defs.commands.share.iceberg_folders import iceberg_folders
+from pipeline_defs.commands.share.push_iceberg import write_table
 from pipeline_defs.commands.states.state_chain import SOURCE_STAGES
 from pipeline_defs.commands.terminal import (
     Json,
@@ -99,6 +101,8 @@ def gc(
     wanted = corpus.settings.keep_manifests if keep is None else keep
     with alone_on(corpus.store.root, "corpus states gc") if delete else nullcontext():
         found = collected(corpus, wanted, removed_source, delete=delete)
+        for table in iceberg_folders(corpus.store) if delete else ():
+            write_table(table)  # without the snapshots that went
     if json:
         print_json(found)
     else:

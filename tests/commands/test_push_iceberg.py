@@ -1,0 +1,134 @@
+"""`corpus push iceberg` names published files in tables, which other readers read as they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from builders import Build, hashes, open_corpus, records, sentence, write_corpus, write_jsonl
+from polars.testing import assert_frame_equal
+from verbs import Cli
+
+from pipeline_defs.commands.share.pushed_files import STAGES, corpus_files
+
+iceberg = pytest.importorskip("pyiceberg.table")
+PAGE = (Path(__file__).parents[2] / "docs/push.md").read_text()
+WHAT = {"decisions": "decisions", "shards": "shards", "deduped_copy": "documents"}
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build) -> Any:
+    """The small corpus with Parquet shards, built, in which most removed rows stay in the files."""
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+    shards = {"target_bytes": 4096, "formats": ["megatron", "parquet"], "rewrite_share": 0.5}
+    config = write_corpus(tmp_path, shards=shards, part_bytes=2048)
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+    corpus = open_corpus(config)
+    build(corpus)
+    return corpus
+
+
+def another_night(corpus: Any, build: Build) -> None:
+    """Two documents go and two come."""
+    path = corpus.config.parent / "input/prose/a.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    write_jsonl(path, rows[:-2] + records(sentence(900), sentence(901)))
+    build(open_corpus(corpus.config))
+
+
+def table(corpus: Any, name: str, source: str = "prose") -> Any:
+    return iceberg.StaticTable.from_metadata(str(corpus.store.root / f"iceberg-{name}" / source))
+
+
+def rows(corpus: Any, name: str, state: str = "main") -> pl.DataFrame:
+    """Read a table with Polars' own reader, which must read what pyiceberg reads."""
+    found = table(corpus, name)
+    snapshot = found.snapshot_by_name(state).snapshot_id
+    read = pl.scan_iceberg(found, snapshot_id=snapshot, reader_override="native").collect()
+    assert_frame_equal(pl.from_arrow(found.scan(snapshot_id=snapshot).to_arrow()), read)
+    return read
+
+
+def published(corpus: Any, name: str) -> pl.DataFrame:
+    """Return the rows of the newest state, as `corpus push hf://` sends them."""
+    what = WHAT[name]
+    manifest = corpus.store.newest(STAGES[what], "prose")
+    return pl.concat(each.read() for each in corpus_files(corpus.store, what, manifest))
+
+
+def push(cli: Cli) -> None:
+    cli.out("push", "iceberg")
+    cli.out("push", "iceberg", "--what", "documents")
+
+
+def test_every_state_is_read_back_as_it_was(
+    built: Any, cli: Cli, build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(cli)
+    cli.out("states", "tag", "v1")
+    first = {name: published(built, name) for name in WHAT}
+    filtered = rows(built, "filtered")
+    another_night(built, build)
+    assert built.store.newest("sharded", "prose").stats.numbers["removed_rows"]
+    push(cli)
+    for name in WHAT:
+        now = published(built, name)
+        assert not now.equals(first[name])
+        assert_frame_equal(rows(built, name), now, check_dtypes=False, check_row_order=False)
+        assert_frame_equal(rows(built, name, "v1"), first[name], check_dtypes=False)
+        assert rows(built, name, "state-1").equals(rows(built, name, "v1"))
+    assert rows(built, "filtered", "v1").equals(filtered)
+    (tmp_path / "corpus_store/iceberg-filtered").mkdir(parents=True)
+    shown = tmp_path / "corpus_store/iceberg-filtered/web"
+    shown.symlink_to(built.store.root / "iceberg-filtered/prose")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(PAGE.partition("```python")[2].partition("```")[0], names)
+    assert names["then"].collect().equals(filtered)
+    folder = built.store.root / "iceberg-shards"
+    before = hashes(folder)
+    push(cli)
+    assert hashes(folder) == before
+
+
+def test_snapshots_go_with_their_states(built: Any, cli: Cli, build: Build) -> None:
+    push(cli)
+    another_night(built, build)
+    push(cli)
+    folder = built.store.root / "iceberg-deduped_copy/prose/data"
+    assert len(table(built, "deduped_copy").metadata.snapshots) == 2
+    copies = {*folder.iterdir()}
+    cli.out("states", "gc", "--keep", "1", "--delete")
+    for name in ("filtered", *WHAT):
+        assert [*table(built, name).metadata.refs] == ["state-2", "main"]
+        assert rows(built, name).height
+        lists = (built.store.root / f"iceberg-{name}/prose/metadata").glob("*-files.avro")
+        assert len([*lists]) == 1
+    assert {*folder.iterdir()} < copies
+
+
+def test_a_takedown_removes_tables_until_a_build_and_a_push(
+    built: Any, cli: Cli, build: Build
+) -> None:
+    push(cli)
+    document = rows(built, "deduped_copy")["doc_id"][0]
+    there = built.store.root / "iceberg-deduped_copy/prose"
+    copy = next(
+        path for path in there.rglob("*.parquet") if document in pl.read_parquet(path)["doc_id"]
+    )
+    content = copy.read_bytes()
+    cli.out("takedown", "--doc", document, "--reason", "asked")
+    assert not [path for path in there.rglob("*") if path.is_file()]
+    assert table(built, "deduped_copy", "notes").scan().to_arrow().num_rows
+    assert "has documents of takedown 1 (asked)" in cli.err(1, "push", "iceberg")
+    build(open_corpus(built.config))
+    push(cli)
+    for name in ("filtered", *WHAT):
+        [_snapshot] = table(built, name).metadata.snapshots
+        assert document not in str(rows(built, name).rows())
+    copy.write_bytes(content)  # of a push that was under way
+    assert "iceberg-deduped_copy[prose]" in cli.out("takedown", "prove", code=1)
+    assert cli.out("takedown", "prove", "--purge") and not copy.exists()
