@@ -138,7 +138,7 @@ def test_the_card_is_one_of_the_hub(corpus: Any, build: Build) -> None:
         (1, False, 1),
         (30, False, 3),
         (31, False, 4),
-        (30, True, 2),
+        (100, True, 5),
         (99999, True, 1000),
     ],
 )
