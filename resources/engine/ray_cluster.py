@@ -14,14 +14,13 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from resources.engine.run_task import PartError, PartTask
-from resources.engine.system_errors import CONTINUES, SystemFault
 from resources.settings.engine import EngineConfig
 
 # The worker of `filtered`, the largest, took 475 MB for parts of 3 MB and 585 MB for 19 MB.
@@ -55,7 +54,9 @@ def cpu_seconds_here() -> dict[str, float]:
             process = path.read_bytes().decode(errors="replace").partition("\0")[0]
             if process.startswith("ray::"):  # then the name of the task
                 fields = (path.parent / "stat").read_text().rpartition(")")[2].split()
-                found[process.removeprefix("ray::")] = (int(fields[11]) + int(fields[12])) / tick
+                if int(fields[1]) == os.getppid():  # nodes may see each other's processes
+                    cpu = int(fields[11]) + int(fields[12])
+                    found[process.removeprefix("ray::")] = cpu / tick
     return found
 
 
@@ -63,10 +64,7 @@ class Cluster:
     """The cluster as it was a second ago, and what the driver has learned of its nodes."""
 
     def __init__(self, config: EngineConfig) -> None:
-        import ray
-
         self.config = config
-        self.address = ray.get_runtime_context().gcs_address
         self.seconds = 1.0  # of a task, about the mean of the last ones
         self.moved = time.monotonic()  # when a task ended, or waiting was told
         self.too_large: PartTask | None = None  # the first that asks for more than any node has
@@ -79,7 +77,6 @@ class Cluster:
         self.found: dict[str, tuple[str, float]] = {}  # node and CPU seconds of parts, by title
         self.before: dict[str, tuple[str, float]] = {}  # as it was when the nodes were asked before
         self.ask_head()
-        threading.Thread(target=self.watch, daemon=True).start()
 
     def ask_head(self) -> None:
         """Ask the head for the nodes."""
@@ -99,15 +96,35 @@ class Cluster:
         }
         self.working = {*resources}
         self.cores = sum(int(each["CPU"]) for each in resources.values())
-        memory = (int(each.get("memory", 0)) for each in resources.values())
-        self.largest_bytes = max(memory, default=0)
+        memory = [int(each.get("memory", 0)) for each in resources.values()]
+        self.largest_bytes, self.all_bytes = max(memory, default=0), sum(memory)
 
-    def watch(self) -> None:
-        """Ask the head every second, in a thread: a lost one would hold up the driver a minute."""
-        while True:
-            time.sleep(LOOK_SECONDS)
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Ask the head every second meanwhile; end this process if it does not answer.
+
+        In threads, since a call of a head that stands still returns after minutes, if at all: the
+        driver's own as well.
+        """
+        self.answered, over = time.monotonic(), threading.Event()
+        for watch in (self.watch, self.end_without_head):
+            threading.Thread(target=watch, args=(over,), daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
+
+    def watch(self, over: threading.Event) -> None:
+        """Ask the head every second."""
+        while not over.wait(LOOK_SECONDS):
             with suppress(Exception):
                 self.ask_head()
+
+    def end_without_head(self, over: threading.Event) -> None:
+        """End this process, and so its tasks, if the head does not answer; the step tells it."""
+        while not over.wait(LOOK_SECONDS):
+            if time.monotonic() - self.answered > SILENT_SECONDS:
+                os._exit(1)
 
     def node_at(self, address: str) -> str:
         """Return the node at an address, "" if there is none."""
@@ -184,19 +201,18 @@ class Cluster:
 
         now = time.monotonic()
         oldest = min((attempt.begun for attempt in running), default=now)
-        if now - max(self.asked, oldest) > STALL_SECONDS:
-            self.asked, self.before, self.found = now, self.found, {}
-            self.answers = {self.ask_node(node): node for node in self.working}
-        answers = [*self.answers]
-        for answer in ray.wait(answers, num_returns=len(answers), timeout=0)[0] if answers else ():
+        is_due = now - max(self.asked, oldest) > STALL_SECONDS
+        awaited = [*self.answers]
+        for answer in ray.wait(awaited, num_returns=len(awaited), timeout=0)[0] if awaited else ():
             node = self.answers.pop(answer)
             with suppress(RayError):
                 self.found |= {title: (node, cpu) for title, cpu in ray.get(answer).items()}
-        if answers and self.working.isdisjoint(self.answers.values()):  # others are lost
-            self.answers = {}
-            halted = [attempt for attempt in running if self.has_halted(attempt)]
-            busy = sum(each.task.title in self.found and each not in halted for each in running)
-            yield from self.begun_elsewhere(halted[: max(0, self.cores - busy)])
+        if awaited and (is_due or self.working.isdisjoint(self.answers.values())):
+            silent, self.answers = {*self.answers.values()}, {}
+            yield from self.begun_elsewhere(running, silent)
+        if is_due:
+            self.asked, self.before, self.found = now, self.found, {}
+            self.answers = {self.ask_node(node): node for node in self.working}
 
     def ask_node(self, node: str) -> Any:
         """Ask a node for the CPU seconds of its parts."""
@@ -208,37 +224,47 @@ class Cluster:
         return ask.remote()
 
     def has_halted(self, attempt: Attempt) -> bool:
-        """Return whether a part has used no CPU since its node was asked before, or has lost it.
+        """Return whether a part has used no CPU since its node was asked before, or none has it.
 
         Ray gives up a cut connection after seven minutes. Its keepalive may not be sooner: servers
         end a connection, and with it a part, for "too many pings" after one and a half.
         """
         node, cpu = self.found.get(attempt.task.title, ("", 0.0))
         if not node:
-            return bool(self.lost) and self.asked - attempt.begun > STALL_SECONDS
+            return self.asked - attempt.begun > STALL_SECONDS / 2
         was_on, before = self.before.get(attempt.task.title, ("", 0.0))
         return was_on == node and cpu - before < STALL_CPU_SECONDS
 
-    def begun_elsewhere(self, halted: Sequence[Attempt]) -> Iterator[Attempt]:
-        """Yield second attempts at parts, on other nodes than those that they are on."""
+    def begun_elsewhere(self, running: Sequence[Attempt], silent: Set[str]) -> Iterator[Attempt]:
+        """Yield second attempts at halted parts, on nodes that answer and have not halted them."""
+        halted = [
+            attempt
+            for attempt in running
+            if attempt.index not in self.begun_twice and self.has_halted(attempt)
+        ]
+        busy = {
+            attempt.index: attempt.demand
+            for attempt in running
+            if attempt not in halted and attempt.task.title in self.found
+        }
+        free_cores, free_bytes = self.cores - len(busy), self.all_bytes - sum(busy.values())
         for attempt in halted:
-            node = self.found.get(attempt.task.title, ("", 0.0))[0]
-            if attempt.index not in self.begun_twice and self.working - {node}:
+            free_cores, free_bytes = free_cores - 1, free_bytes - attempt.demand
+            if min(free_cores, free_bytes) < 0:  # the others wait for these
+                return
+            title, seen = attempt.task.title, (self.found, self.before)
+            places = {answers[title][0] for answers in seen if title in answers} or silent
+            avoided = attempt.avoided | silent | places
+            if self.working - avoided:
                 self.begun_twice.add(attempt.index)
                 self.news.append(
-                    f"{attempt.task.title} makes no progress{self.of_node(node)}: it is begun on "
-                    "another node as well."
+                    f"{title} makes no progress{' or'.join(map(self.of_node, sorted(places)))}: it "
+                    "is begun on another node as well."
                 )
-                avoided = frozenset({node}) if node else self.lost
                 yield replace(attempt, avoided=avoided, begun=time.monotonic())
 
     def notices(self, running: Sequence[Attempt], *, has_moved: bool) -> Iterator[str]:
-        """Yield what the user should know; raise SystemFault if the head is gone."""
-        if time.monotonic() - self.answered > SILENT_SECONDS:
-            raise SystemFault(
-                f"The head of the Ray cluster at {self.address} has not answered for "
-                f"{SILENT_SECONDS:g} s. Start the cluster again, {CONTINUES}"
-            )
+        """Yield what the user should know."""
         yield from self.news
         self.news.clear()
         now = time.monotonic()

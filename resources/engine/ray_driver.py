@@ -62,8 +62,9 @@ def drive(pipe: Connection, config: EngineConfig, environment: Mapping[str, str]
             pipe.send(None)
             while True:
                 function, tasks, cluster.config = pipe.recv()
-                for message in submit(function, tasks, cluster):
-                    pipe.send(message)
+                with cluster.watched():
+                    for message in submit(function, tasks, cluster):
+                        pipe.send(message)
                 pipe.send(None)
         except SystemFault as fault:
             pipe.send(fault)

@@ -21,6 +21,7 @@ from typing import Generic
 
 from resources.engine.cost import NO_COST, Cost
 from resources.engine.fork_server import is_served
+from resources.engine.ray_cluster import SILENT_SECONDS
 from resources.engine.ray_driver import Message, drive
 from resources.engine.run_task import Ended, NodeFault, PartUseError, Result, Task, result_of
 from resources.engine.system_errors import CONTINUES, SystemFault
@@ -127,7 +128,8 @@ class Driver:
         """Return the error of a driver that Ray has ended."""
         return SystemFault(
             f"The connection to {place_of(self.config)} was lost: its head, or Ray on this "
-            f"machine, has ended. Start the cluster again, {CONTINUES}"
+            f"machine, has ended, or has not answered for {SILENT_SECONDS:g} s. Start the cluster "
+            f"again, {CONTINUES}"
         )
 
     def kill(self) -> None:

@@ -49,15 +49,6 @@ def hold_first_attempt(part: Part) -> int:
     return square(part)
 
 
-def spin_first_attempt(part: Part) -> int:
-    """Never end the first attempt at a part, which works on."""
-    is_first = not notes(part.folder)
-    note(part)
-    while is_first:
-        pass
-    return square(part)
-
-
 def hold_until_drained(part: Part) -> int:
     """End a part with a fault when a node has got its notice."""
     note(part)
@@ -100,5 +91,6 @@ def refuse_on_a_node(part: Part) -> int:
 
 MACHINE_FAULTS: dict[str, Exception] = {
     "full": OSError(errno.ENOSPC, "No space left on device"),
+    "skew": PermissionError("RequestTimeTooSkewed"),  # a server's word, not the system's
     "package": ModuleNotFoundError("No module named 'kaldi'"),
 }
