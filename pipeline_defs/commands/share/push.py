@@ -5,10 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from fnmatch import fnmatch
 from functools import partial
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -61,7 +65,7 @@ SPLITS = {"data": "train", "validation": "validation"}
 
 def push(
     target: Annotated[
-        str, Parameter(help="hf://owner/name, a dataset of the hub; iceberg: tables in the store.")
+        str, Parameter(help="hf://owner/name of a hub; iceberg: tables in the store; FILE.lance.")
     ],
     /,
     *,
@@ -77,6 +81,8 @@ def push(
     if target == "iceberg":
         return push_iceberg(load_corpus(), what, source, is_dry=dry_run)
     what = what or "documents"
+    if target.endswith(".lance"):
+        return push_lance(target, what, source, is_dry=dry_run)
     name, api, corpus = repository_name(target), hub_client(), load_corpus()
     manifests = newest_manifests(corpus, what, source)
     refuse_forbidden(corpus, manifests)
@@ -110,6 +116,41 @@ def push(
     say(f"{name}: {record.tag}, commit {commit}.")
     if before.record and before.record.takedowns < record.takedowns:
         say("Revisions before it may have documents that were taken down since: docs/push.md.")
+    return 0
+
+
+def push_lance(path: str, what: What, sources: Sequence[str], *, is_dry: bool) -> int:
+    """Write the newest state as a Lance dataset, over that of an earlier push."""
+    if is_dry or find_spec("lance") is None:
+        raise UsageError(
+            "--dry-run goes with hf://owner/name: a dataset of Lance is not sent"
+            if is_dry
+            else "Lance is written by pylance: pip install 'tokenmill[lance]'"
+        )
+    import lance
+    import pyarrow as pa
+
+    corpus, mark = load_corpus(), {"tokenmill": what}
+    manifests = newest_manifests(corpus, what, sources)
+    refuse_forbidden(corpus, manifests)
+    files = [file for each in manifests.values() for file in corpus_files(corpus.store, what, each)]
+    tables = (file.read().to_arrow() for file in files if file.path.startswith("data/"))
+    first = next(tables)
+    schema = first.schema.with_metadata(mark)
+
+    def batches() -> Iterator[Any]:
+        for table in chain([first], tables):
+            if table.schema.names != schema.names:
+                raise UsageError(f"The {what} of sources differ in columns: give one --source")
+            yield from table.cast(schema).to_batches()
+
+    is_there = Path(path).exists()
+    if is_there and b"tokenmill" not in (lance.dataset(path).schema.metadata or {}):
+        raise UsageError(f"{path} was not written by `corpus push`. Name a dataset of its own.")
+    reader = pa.RecordBatchReader.from_batches(schema, batches())
+    made = lance.write_dataset(reader, path, mode="overwrite" if is_there else "create")
+    made.cleanup_old_versions(timedelta(0))  # which may have what was taken down since
+    say(f"{path}: {made.count_rows():,} rows.")
     return 0
 
 
