@@ -77,6 +77,7 @@ REMOVED_AT_ONCE = 256  # files between two looks at the lease: a second or two o
 IS_MANIFEST = re.compile(r"[0-9]+\.json")
 INDENTED = b"{\n"  # how the records of earlier versions begin
 FINGERPRINT_IN_NAME = 16
+FIND_INDEX = ".find-1.bin"  # what `corpus find` has of a part: no manifest names it
 
 
 class Store:
@@ -315,7 +316,7 @@ class Partition:
         named = self.named_by(kept)
         old = [self.manifest_path(number) for number in numbers if number not in kept]
         below = self.medium.files_below(self.folder)
-        unnamed = [self.folder / name for name in below if name not in named]
+        unnamed = [self.folder / name for name in below if named.isdisjoint((name, owner(name)))]
         needed = {self.manifests, *(keep(self) if keep else ())}
         return old + [
             path
@@ -555,6 +556,12 @@ def newest_first(folder: Partition) -> Iterator[Manifest]:
     """The manifests of a partition."""
     for number in reversed(folder.manifest_numbers()):
         yield folder.read_manifest(number)
+
+
+def owner(name: str) -> str:
+    """Return the record of the part that an index is of, "" for other files: it stays as long."""
+    stem = name.removesuffix(FIND_INDEX)
+    return "" if stem == name else f"{RECORDS}/{stem}.json"
 
 
 def part_stem(name: str, fingerprint: str) -> str:

@@ -1,17 +1,17 @@
 """`corpus find TEXT`: find the documents, kept or removed, that contain a string, and their fates.
 
 The text column of each part is decoded and searched, a part per core, so that memory is bounded by
-the parts under way. Decoding takes nine tenths of the time. Of a part of which the URLs are asked
-for, only their texts are decoded.
+the parts under way. Decoding takes nine tenths of the time: texts that an index or --url rules out
+are not decoded.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal
 
@@ -19,31 +19,21 @@ import msgspec
 import polars as pl
 from cyclopts import Parameter
 
-from assets.deduped.document_files import KeptDocuments, kept_documents, read_some
+from assets.deduped.document_files import read_some
 from assets.text.table_rows import count_bytes
+from pipeline_defs.commands.look.find_index import TextPart, build_indexes, parts_of
 from pipeline_defs.commands.look.find_query import Options, Query
 from pipeline_defs.commands.look.trace_document import cluster_of, deduped_of, rows_of, rows_with
 from pipeline_defs.commands.published_documents import newest_part, path_of
-from pipeline_defs.commands.terminal import Json, Positive, one_line, print_json, say
+from pipeline_defs.commands.terminal import Json, Positive, alone_on, one_line, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
-from resources.errors import check_name
 from resources.store.records import PartRecord
-from resources.store.store import StoreError
 
 AROUND = 40  # characters shown on both sides of the string
 COLUMNS = ("doc_id", "url", "origin")
 TextStage = Literal["raw", "filtered", "deduped"]
-Found = tuple[pl.DataFrame, int, int]  # documents with the string; number and bytes of all texts
-
-
-@dataclass(frozen=True)
-class TextPart:
-    """A part with texts."""
-
-    source: str
-    record: PartRecord
-    documents: KeptDocuments
+Found = tuple[pl.DataFrame, int, int]  # documents with the string; number and bytes of texts read
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -60,7 +50,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class Searched(msgspec.Struct, frozen=True):
-    """Result of a search; `is_cut` if it ended at the limit."""
+    """Result of a search, with the texts that were read; `is_cut` if it ended at the limit."""
 
     hits: list[Hit]
     documents: int
@@ -76,11 +66,21 @@ def find(
     options: Options | None = None,
     limit: Annotated[Positive, Parameter(help="Stop at so many documents.")] = 20,
     stage: Annotated[TextStage, Parameter(help="Search the texts of this stage.")] = "raw",
+    build_index: Annotated[
+        bool, Parameter(help="First index the parts that have no index; a string is optional.")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Print the documents that contain a string; return 1 if none does."""
     options = options or Options()
-    query, corpus = Query.of(text, options), load_corpus()
+    is_asked = bool(text or options.regex is not None or not build_index)
+    query = Query.of(text, options) if is_asked else None
+    corpus = load_corpus()
+    if build_index:
+        with alone_on(corpus.store.root, "corpus find --build-index"):
+            sys.stderr.write(f"{build_indexes(corpus, stage, options.source)}\n")
+    if query is None:
+        return 0
     searched = search(corpus, query, parts_of(corpus, stage, options.source), limit)
     if json:
         print_json(searched)
@@ -91,28 +91,11 @@ def find(
                 say(f"  shard:row {', '.join(hit.shards)}")
             say(f"  {hit.around}")
         say(
-            f"{len(searched.hits):,} documents found in {searched.documents:,}, "
-            f"{searched.text_bytes / 1e6:,.1f} MB in {searched.seconds:.2f} s"
+            f"{len(searched.hits):,} documents found; {searched.documents:,} texts, "
+            f"{searched.text_bytes / 1e6:,.1f} MB, were read in {searched.seconds:.2f} s"
             f"{'; there may be more: --limit' if searched.is_cut else ''}"
         )
     return 0 if searched.hits else 1
-
-
-def parts_of(corpus: Corpus, stage: TextStage, sources: Sequence[str]) -> list[TextPart]:
-    """Return the newest parts of a stage, of all sources or some; StoreError for none."""
-    names = corpus.settings.source_names()
-    for source in sources:
-        check_name("source", source, names)
-    wanted = [name for name in names if name in sources or not sources]
-    manifests = [m for name in wanted if (m := corpus.store.newest_or_none(stage, name))]
-    if not manifests:
-        of = f" of {', '.join(sources)}" if sources else ""
-        raise StoreError(f"{stage} has no texts{of} in {corpus.store}. Run: corpus build")
-    return [
-        TextPart(each.partition, part, kept_documents(corpus.store, each, part))
-        for each in manifests
-        for part in each.parts
-    ]
 
 
 def search(corpus: Corpus, query: Query, parts: Sequence[TextPart], limit: int) -> Searched:
@@ -144,8 +127,8 @@ def in_order(
 
 
 def search_part(query: Query, most: int, part: TextPart) -> Found:
-    """Return the first documents of a part that match, the number of all searched, their bytes."""
-    texts = query.texts_of(part.documents)
+    """Return the first documents of a part that match, the number of texts read, their bytes."""
+    texts = query.texts_of(part)
     found = query.find(texts).head(most)
     sizes = texts.height, count_bytes(texts["text"])
     if found.is_empty():

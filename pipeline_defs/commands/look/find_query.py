@@ -9,12 +9,16 @@ from typing import Annotated
 import polars as pl
 from cyclopts import Parameter
 
-from assets.deduped.document_files import KeptDocuments, read_kept, read_some
+from assets.deduped.document_files import read_kept, read_some
 from assets.text.addresses import first_address_of, url_parts
+from pipeline_defs.commands.look.find_index import TextPart
+from pipeline_defs.commands.look.gram_blocks import strings_of
 from pipeline_defs.commands.look.spellings import spellings
 from pipeline_defs.commands.terminal import one_line
 from resources.errors import UsageError
 from resources.urls import parse_url
+
+NOTHING = pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String})
 
 
 @Parameter(name="*")
@@ -49,10 +53,12 @@ class Query:
 
     patterns    regular expressions, or literal strings, of which a document has all
     addresses   regular expression of the addresses of its URL (`Url.address`); None for any
+    strings     what an index is asked for (gram_blocks.py); it is not used without any
     """
 
     patterns: Sequence[tuple[str, bool]]
     addresses: str | None
+    strings: Sequence[bytes]
 
     @classmethod
     def of(cls, text: str, options: Options) -> Query:
@@ -64,15 +70,23 @@ class Query:
             patterns = [*patterns[: bool(text)], (case + options.regex, False)]
         elif not text:
             raise UsageError("give a string of at least one character, or --regex")
-        return cls(patterns, None if options.url is None else addresses_of(options.url))
+        addresses = None if options.url is None else addresses_of(options.url)
+        return cls(patterns, addresses, strings_of(text, ignore_case=options.ignore_case))
 
-    def texts_of(self, documents: KeptDocuments) -> pl.DataFrame:
+    def texts_of(self, part: TextPart) -> pl.DataFrame:
         """Read the ids and texts of a part that are searched."""
-        if self.addresses is None:
-            return read_kept(documents, ["doc_id", "text"])
-        known = read_kept(documents, ["doc_id", "url"])
-        is_wanted = url_parts(known["url"])["address"].str.contains(self.addresses)
-        return read_some(documents, known.filter(is_wanted)["doc_id"], ["doc_id", "text"])
+        may_match = part.rows_with(self.strings)
+        if may_match is None and self.addresses is None:
+            return read_kept(part.documents, ["doc_id", "text"])
+        if may_match is not None and not may_match.any():
+            return NOTHING
+        known = read_kept(part.documents, ["doc_id", "url"])
+        if may_match is not None:
+            known = known.filter(may_match)
+        if self.addresses is not None:
+            addresses = url_parts(known["url"])["address"]
+            known = known.filter(addresses.str.contains(self.addresses))
+        return read_some(part.documents, known["doc_id"], ["doc_id", "text"])
 
     def find(self, texts: pl.DataFrame) -> pl.DataFrame:
         """Return the rows that match, each with the place of the last pattern in bytes."""

@@ -26,6 +26,7 @@ from msgspec import UNSET
 from assets.raw.raw_records import RAW
 from assets.raw.taken_down_files import forget_patches, hash_of, wanted_by
 from assets.text.marks import MARK_BYTES, id_marks, passage_marks, text_marks
+from pipeline_defs.commands.look.find_index import remove_indexes
 from pipeline_defs.commands.share.iceberg_folders import iceberg_folders
 from pipeline_defs.commands.takedown.find import FoundDocuments, find
 from pipeline_defs.commands.terminal import alone_on, check_one_given, say
@@ -138,7 +139,7 @@ def recorded(
 
 
 def forget(corpus: Corpus, takedowns: Sequence[Takedown]) -> int:
-    """Remove what is left beside the stages: previews, Iceberg tables, and records of patches.
+    """Remove what is left beside the stages: previews, indexes, tables, records of patches.
 
     Return the number of files of patches. Previews and tables of sources without a document of the
     takedowns stay. Those of stages that are of all sources come back with the next build, as far as
@@ -149,6 +150,7 @@ def forget(corpus: Corpus, takedowns: Sequence[Takedown]) -> int:
         others = {*corpus.settings.source_names()} - concerned
         remove_previews(corpus.store.root, lambda _stage, partition: partition not in others)
         remove_old_tables(corpus.store.root)
+        remove_indexes(corpus.store, takedowns)
         for table in iceberg_folders(corpus.store):
             if table.source not in others:
                 table.remove()
