@@ -3,6 +3,7 @@
     <store>/filtered/web/_manifests/00000003.json      the newest one counts
     <store>/filtered/web/_parts/9f...-0000-<fp>.json   a part is published when this file exists
     <store>/filtered/web/9f...-0000-<fp>.documents.parquet
+    <store>/filtered/web/9f...-0000-<fp>.find-1.bin    if asked for, and named by no manifest
     <store>/sharded/web/mds-<fp>/shard.00000.mds       for readers that need a folder of their own
 
 On an object store the layout is the same: object_store.py and scratch.py say what differs. On a
