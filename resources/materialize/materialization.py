@@ -31,6 +31,7 @@ from resources.materialize.history_checks import (
     drift_spec,
     made_under,
 )
+from resources.materialize.lineage import with_lineage
 from resources.materialize.metadata import log_line, metadata_of, shown
 from resources.materialize.plan_rounds import plan_rounds
 from resources.profiles import Profile
@@ -99,7 +100,7 @@ def stage_asset(
 
     def materialize(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]
         with interruption_is_not_retried():  # Dagster refuses the type of a generator of results
-            yield from run_stage(context, stage)
+            yield from with_lineage(context, run_stage(context, stage))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # of two arguments: dagster is pinned
