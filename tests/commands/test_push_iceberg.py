@@ -10,9 +10,11 @@ import polars as pl
 import pytest
 from builders import Build, hashes, open_corpus, records, sentence, write_corpus, write_jsonl
 from polars.testing import assert_frame_equal
+from s3_server import s3_bucket
 from verbs import Cli
 
 from pipeline_defs.commands.share.pushed_files import STAGES, corpus_files
+from pipeline_defs.load_corpus import load_corpus
 
 iceberg = pytest.importorskip("pyiceberg.table")
 PAGE = (Path(__file__).parents[2] / "docs/push.md").read_text()
@@ -132,3 +134,21 @@ def test_a_takedown_removes_tables_until_a_build_and_a_push(
     copy.write_bytes(content)  # of a push that was under way
     assert "iceberg-deduped_copy[prose]" in cli.out("takedown", "prove", code=1)
     assert cli.out("takedown", "prove", "--purge") and not copy.exists()
+
+
+def test_tables_in_an_object_store_name_its_urls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build, cli: Cli
+) -> None:
+    with s3_bucket(monkeypatch) as endpoint:
+        scratch = {"folder": str(tmp_path / "scratch")}
+        config = write_corpus(tmp_path, store="s3://corpora/lake", scratch=scratch)
+        monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+        build(load_corpus(), "raw", "filtered")
+        cli.out("push", "iceberg")
+        folder = "s3://corpora/lake/iceberg-filtered/prose"
+        keys = {"s3.access-key-id": "testing", "s3.secret-access-key": "testing"}
+        found = iceberg.StaticTable.from_metadata(folder, {"s3.endpoint": endpoint, **keys})
+        stats = load_corpus().store.newest("filtered", "prose").stats
+        files = [each.file.file_path for each in found.scan().plan_files()]
+        assert all(file.startswith("s3://corpora/lake/filtered/prose/") for file in files)
+        assert found.scan().to_arrow().num_rows == stats.rows_kept > 0
