@@ -25,7 +25,7 @@ OUTPUTS = [  # page, the commands, what they print
     if block.language == "text"
     for before in [[b for b in fences[:n] if b.language == "sh" and not b.not_run][-1]]
 ]
-MOST_NOT_RUN = 10
+MOST_NOT_RUN = 11
 
 
 def run_block(text: str, folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
