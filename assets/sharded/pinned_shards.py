@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from corpus_loader.mixture import MIXTURE_FILE, drawn_paths
@@ -27,22 +29,39 @@ def pinned_places(partition: Partition, keep_manifests: int | None = None) -> se
             else map(phase.read_manifest, phase.kept_numbers(keep_manifests))
             for phase in phases
         )
-        places = {place for each in kept for one in each for place in places_of(store, one)}
+        found = [places_by_folder(store, one) for each in kept for one in each]
     except StoreError:
         medium, root = partition.medium, partition.folder
         files = medium.sizes(root).keys()
         rows = {name for name in files if name.endswith(".rows")}
         return {root / name for name in rows | (set(medium.names(root)) - files)}
-    return {place for place in places if place.parent == partition.folder}
+    return {place for places in found for place in places.get(partition.folder, ())}
 
 
 def places_of(store: Store, manifest: Manifest) -> set[Path]:
-    """Return the places that a mixture draws from; none if no loader can read what it says.
+    """Return the places that a mixture draws from.
 
     Raises DamagedFileError if its file is damaged.
     """
-    content = store.part_file(manifest, manifest.parts[0], MIXTURE_FILE).checked().read_bytes()
+    return set[Path]().union(*places_by_folder(store, manifest).values())
+
+
+def places_by_folder(store: Store, manifest: Manifest) -> Mapping[Path, set[Path]]:
+    """Return the places that a mixture draws from, by their folder.
+
+    Raises DamagedFileError if its file is damaged.
+    """
+    file = store.part_file(manifest, manifest.parts[0], MIXTURE_FILE)
+    return drawn_places(store.root, file.checked().read_bytes())
+
+
+@lru_cache(maxsize=8)  # each of 500 sources asks for those of the same mixtures
+def drawn_places(root: Path, content: bytes) -> Mapping[Path, set[Path]]:
+    """Return the places that a mixture names, by folder; none if no loader can read it."""
+    places: dict[Path, set[Path]] = {}
     try:
-        return {store.root / path for path in drawn_paths(content)}
+        for path in drawn_paths(content):
+            places.setdefault((root / path).parent, set()).add(root / path)
     except (ValueError, KeyError, TypeError):
-        return set()
+        return {}
+    return places
