@@ -15,6 +15,7 @@ from assets.deduped.evaluation_index_files import index_files
 from assets.text.buffers import text_buffers
 from pipeline_defs.commands.look.duplicates import MOST, MOST_SHOWN
 from pipeline_defs.commands.marked_texts import Segment, ShownDocument, show_documents
+from pipeline_defs.commands.published_documents import path_of
 from pipeline_defs.commands.rules.filtered_files import pick_sources
 from pipeline_defs.commands.terminal import Json, one_line, print_json, print_table
 from pipeline_defs.load_corpus import load_corpus
@@ -24,7 +25,6 @@ from resources.settings.decontamination import DecontaminationConfig, Unit, know
 from resources.tasks import GLOBAL
 
 AROUND = 150  # characters of an item that are shown on both sides of the passage
-SHARE = "{:.0%} of it, {:,} n-grams"
 
 
 def review(
@@ -98,12 +98,12 @@ def configured(corpus: Corpus) -> DecontaminationConfig:
 
 def read_hits(corpus: Corpus, sources: list[str]) -> pl.DataFrame:
     """Return the hits of all newest documents with their source, and whether they are enough."""
-    store, tables = corpus.store, []
+    tables = []
     for source in sources:
-        manifest = store.newest(DEDUPED, source)
+        manifest = corpus.store.newest(DEDUPED, source)
         for part in manifest.parts:
             if part.file("contamination"):
-                hits = pl.read_parquet(store.part_file(manifest, part, "contamination").checked())
+                hits = pl.read_parquet(path_of(corpus, manifest, part, "contamination"))
                 tables.append(hits.with_columns(source=pl.lit(source)))
     if not tables:
         raise UsageError("No document was compared with an evaluation set yet. Run: corpus build")
@@ -123,7 +123,7 @@ def shown_hit(hit: dict[str, object], unit: Unit) -> ShownDocument:
     """Return a passage of a document above the item that it is from."""
     lines = {
         "document": f"{hit['doc_id']} ({hit['source']}), bytes {hit['start']:,} to {hit['stop']:,}",
-        "share of the item": SHARE.format(hit["item_share"], hit["num_ngrams"]),
+        "share of the item": f"{hit['item_share']:.0%} of it, {hit['num_ngrams']:,} n-grams",
         "contaminated": "yes" if hit["is_contaminated"] else "no: too little of the item",
     }
     passage, item = str(hit["passage"]), hit["item_text"]

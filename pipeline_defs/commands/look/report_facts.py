@@ -283,11 +283,9 @@ def unreadable(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
 def evaluation_rows(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
     """Yield the documents with items of each evaluation set, by source."""
     for source in sources:
-        manifest = corpus.store.newest_or_none(DEDUPED, source)
-        for name, documents in (
-            manifest.stats.numbers.contaminated or {} if manifest else {}
-        ).items():
-            yield source, name, documents
+        if manifest := corpus.store.newest_or_none(DEDUPED, source):
+            for name, documents in (manifest.stats.numbers.contaminated or {}).items():
+                yield source, name, documents
 
 
 def fit_rows(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
