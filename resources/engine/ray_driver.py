@@ -106,9 +106,11 @@ def connect(config: EngineConfig) -> None:
                 **({} if config.ray.address else local),
             )
         except (Exception, SystemExit) as error:
+            cause = str(error).strip().rpartition("\n")[2]  # ray:// sends a whole traceback
             raise SystemFault(
                 f"engine.ray.address: {config.ray.address} refuses the connection: "
-                f"{type(error).__name__}: {error}. See `ray status` there, {CONTINUES}"
+                f"{type(error).__name__}: {cause}. See `ray status` there, "
+                f"and docs/ray.md, {CONTINUES}"
             ) from error
 
 

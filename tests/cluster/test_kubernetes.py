@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+import yaml
 from builders import hashes
 from command_line import until
 from faults.fault_runs import BUILD, make_site, run
@@ -50,7 +51,10 @@ def head() -> Iterator[str]:
     ):
         subprocess.run(words.split(), check=True)
     own = (f"--node-ip-address={HEAD}", f"--temp-dir={folder}")
-    process = subprocess.Popen([RAY, "start", *own, *SMALL, *AS_KUBERAY])
+    values = yaml.safe_load((ROOT / "deploy/kubernetes/ray-values.yaml").read_text())
+    variables = {each["name"]: each["value"] for each in values["head"]["containerEnv"]}
+    command = [RAY, "start", *own, *SMALL, *AS_KUBERAY]
+    process = subprocess.Popen(command, env=os.environ | variables)
     until(lambda: (folder / "ray_current_cluster").exists(), process)
     yield str(pod.pid)
     for each in (process, pod):
