@@ -84,7 +84,7 @@ def ended_tasks(
     needed = sum(task.work_bytes for task in to_do)
     with stopped_by_errors(map_with_progress(work, to_do, corpus.settings.engine)) as all_ended:
         for ended in all_ended:
-            error = explained(corpus, ended.error, needed)
+            error = explained(ended.error, needed)
             if error is not None and stops_on_error(corpus):
                 raise error
             index, records = missing[ended.index], ended.result or []
@@ -112,7 +112,7 @@ def stopped_by_errors(
         generator.close()
 
 
-def explained(corpus: Corpus, error: PartError | None, needed: int) -> PartError | None:
+def explained(error: PartError | None, needed: int) -> PartError | None:
     """Return the error of a part, with what the system lacks if that is the reason.
 
     `needed` is the work left in bytes: what a part writes is rarely more than what it reads.

@@ -6,7 +6,6 @@ import pickle
 import socket
 import sqlite3
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -125,9 +124,8 @@ def test_an_error_is_explained_on_the_machine_where_it_was_raised(
 
     error = pickle.loads(pickle.dumps(run_task(work, 0, Part("part-0", tmp_path)).error))
     monkeypatch.undo()
-    corpus = SimpleNamespace(store=SimpleNamespace(root=tmp_path / "of the driver"))
     with pytest.raises(SystemFault, match=rf"The disk of {tmp_path}/a\.parquet on node-7 is full"):
-        explained(corpus, error, needed=0)  # type: ignore[arg-type]
+        explained(error, needed=0)
 
 
 def test_what_concerns_one_file_is_no_reason_to_stop_the_others() -> None:
