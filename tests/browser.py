@@ -122,10 +122,10 @@ class Page:
     def click(self, text: str, until: Callable[[], Any] = lambda: True) -> None:
         """Click what begins with a text, with the mouse, until something is true.
 
-        A page that is being drawn may not listen yet.
+        A page that is being drawn may not listen yet, and what it opens may still move.
         """
         for _ in range(6):
-            x, y = wait_for(lambda: self.run(f"{FIND}({json.dumps(text)})"))
+            x, y = wait_for(lambda: self.place_of(text))
             for kind in ("mousePressed", "mouseReleased"):
                 self.send(
                     "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
@@ -136,6 +136,12 @@ class Page:
                     return
                 time.sleep(0.1)
         raise AssertionError(f"clicked {text!r} in vain: {self.text()[-2000:]}")
+
+    def place_of(self, text: str) -> list[float] | None:
+        """Return where what begins with a text is shown; None while it moves, or is not there."""
+        first = self.run(f"{FIND}({json.dumps(text)})")
+        time.sleep(0.2)
+        return first if first == self.run(f"{FIND}({json.dumps(text)})") else None
 
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Send a command to this tab."""
