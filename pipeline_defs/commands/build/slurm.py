@@ -37,7 +37,7 @@ local=/tmp/tokenmill-$SLURM_JOB_ID
 port=$((20000 + SLURM_JOB_ID % 10000))
 rm -rf "$local"
 mkdir -p "$run"
-trap 'rm -rf "$run" "$local"' EXIT
+trap 'trap "" TERM; kill 0; wait; rm -rf "$run" "$local"' EXIT  # without cgroups, Slurm leaves them
 trap 'scontrol requeue "$SLURM_JOB_ID"' USR1
 (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \\n' >"$run/token")
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$run/token RAY_worker_niceness=0
