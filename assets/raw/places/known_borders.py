@@ -104,7 +104,7 @@ def search_all(
         stopped_by_errors(map_with_progress(search, to_do, corpus.settings.engine)) as all_ended,
     ):
         for ended in all_ended:
-            if error := explained(corpus, ended.error, 0):
+            if error := explained(ended.error, 0):
                 raise error
             yield large[ended.index], ended.result
 
