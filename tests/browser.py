@@ -139,9 +139,10 @@ class Page:
 
     def place_of(self, text: str) -> list[float] | None:
         """Return where what begins with a text is shown; None while it moves, or is not there."""
-        first = self.run(f"{FIND}({json.dumps(text)})")
+        look = f"{FIND}({json.dumps(text)})"
+        first = self.run(look)
         time.sleep(0.2)
-        return first if first == self.run(f"{FIND}({json.dumps(text)})") else None
+        return first if first == self.run(look) else None
 
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Send a command to this tab."""

@@ -106,7 +106,9 @@ def connect(config: EngineConfig) -> None:
                 **({} if config.ray.address else local),
             )
         except (Exception, SystemExit) as error:
-            cause = str(error).strip().rpartition("\n")[2]  # ray:// sends a whole traceback
+            cause = str(error)
+            if isinstance(error, ConnectionAbortedError):  # of ray://: a traceback of the head's
+                cause = cause.strip().rpartition("\n")[2]
             raise SystemFault(
                 f"engine.ray.address: {config.ray.address} refuses the connection: "
                 f"{type(error).__name__}: {cause}. See `ray status` there, "
