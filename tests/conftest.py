@@ -49,6 +49,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow_files)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their parameter: workers compare ids, and what gzip writes holds the time."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture(autouse=True)
 def dagster_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Dagster's records and our run reports of a test stay in its own folder."""

@@ -30,6 +30,8 @@ def test_the_workflow_runs_what_runs_everywhere() -> None:
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
     assert {str(s["with"]["python-version"]) for s in steps if "with" in s} == {"3.11"}
+    actions = [step["uses"] for step in steps if "uses" in step]
+    assert actions and all(re.fullmatch(r"\S+@[0-9a-f]{40}", action) for action in actions)
 
     targets = re.findall(r"\bmake (?:VENV=\S+ )?([a-z-]+)", (ROOT / ".ci/run").read_text())
     assert (

@@ -110,4 +110,4 @@ class RawProvenance(msgspec.Struct, frozen=True):
     commits: dict[str, str] | UnsetType = UNSET
 
 
-RAW = StageRecords("raw", "4", RawProvenance, RawNumbers)
+RAW = StageRecords("raw", "5", RawProvenance, RawNumbers)

@@ -144,6 +144,8 @@ def test_frames_before_a_damaged_zst_frame_are_kept(tmp_path: Path) -> None:
         ("a.jsonl", jsonl("a", "b").decode().encode("utf-16"), "this is UTF-16: convert it with"),
         ("a.csv", "text\nwords\n".encode("utf-16-le"), "iconv -f UTF-16LE -t UTF-8"),
         ("a.txt", "some words".encode("utf-16-be"), "iconv -f UTF-16BE -t UTF-8"),
+        ("a.txt", "some words".encode("utf-16"), "iconv -f UTF-16 -t UTF-8"),
+        ("a.html", "<p>some words".encode("utf-32"), "iconv -f UTF-32 -t UTF-8"),
         ("a.json.gz", gzip.compress("[]".encode("utf-32"), mtime=0), "this is UTF-32"),
     ],
 )

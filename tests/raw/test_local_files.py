@@ -171,7 +171,7 @@ def test_an_error_names_what_was_left_out(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in/x.jsonl").symlink_to(tmp_path / "out/x.jsonl")
 
-    with pytest.raises(InputError, match=r"Left out: 1 \('in/x\.jsonl' is a link that leaves"):
+    with pytest.raises(InputError, match=r"Left out: 1 \('in/x\.jsonl': a link that leaves"):
         find(tmp_path, "in", allow_no_files=False)
 
 

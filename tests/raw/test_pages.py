@@ -87,6 +87,13 @@ def test_the_charset_of_a_page_is_the_one_it_names(tmp_path: Path) -> None:
     assert texts(chunk) == ["Grüße aus Köln, schöne Wörter."]
 
 
+@pytest.mark.parametrize("order", ["le", "be"])
+def test_a_page_in_utf_16_is_read_by_its_mark(tmp_path: Path, order: str) -> None:
+    data = ("\ufeff" + PAGE.format("Grüße aus Köln, schöne Wörter.")).encode(f"utf-16-{order}")
+    chunk = read(write(tmp_path, "a.html", data))
+    assert texts(chunk) == ["Grüße aus Köln, schöne Wörter."]
+
+
 def test_the_text_of_a_page_is_not_stripped_twice(tmp_path: Path) -> None:
     page = PAGE.format("Use &lt;b&gt; for <b>bold</b> text.")
     chunk = read(write(tmp_path, "a.html", page), html="text")

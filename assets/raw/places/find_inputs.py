@@ -154,7 +154,7 @@ def _no_match(
     unread = [each.name for each in left_out.values() if each.reason == NO_READER]
     if is_hub_url(pattern) and (unread := [name for name in unread if is_hub_url(name)]):
         return f"source {source.name!r}: {_unread_formats(pattern, unread)}"
-    first = [f"{each.name!r} is {each.reason}" for each in list(left_out.values())[:MOST_SHOWN]]
+    first = [f"{each.name!r}: {each.reason}" for each in list(left_out.values())[:MOST_SHOWN]]
     remarks = f" Left out: {len(left_out):,} ({'; '.join(first)})." if left_out else ""
     wanted = shown(pattern, source.identity_query)
     return (

@@ -65,7 +65,8 @@ def foreign_content(
         if compression != own and magic.match(head):
             instead = f" in place of .{own}" if own else ""
             return f"this is {name}: add .{compression} to the file's name{instead}"
-    if encoding := _wide_encoding(head):
+    encoding = _wide_encoding(head)
+    if encoding and not (encoding == "UTF-16" and file_format == "html"):  # its mark is decoded
         return f"this is {encoding}: convert it with iconv -f {encoding} -t UTF-8"
     return ""
 
