@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.files import state_of
 
 INDEX_MAGIC = b"MMIDIDX\0\0"
 INDEX_HEADER_BYTES = 34  # magic, u64 version, u8 dtype, u64 sequences, u64 documents + 1
@@ -41,19 +42,20 @@ class MappedFile:
             self.map = mmap.mmap(self.descriptor, 0, access=mmap.ACCESS_READ)
         except ValueError:  # nothing cannot be mapped
             raise CorpusError(f"{path} is empty. {REPAIR}") from None
-        self.written = os.fstat(self.descriptor).st_mtime_ns
+        self.state = state_of(os.fstat(self.descriptor))
         self.is_unchanged()
         self.map.madvise(mmap.MADV_RANDOM)
 
     def is_unchanged(self) -> bool:
         """Check that the file was not written to since it was opened; CorpusError if it was cut."""
         status = os.fstat(self.descriptor)
-        if status.st_size != self.num_bytes:
+        state = state_of(status)
+        if state.bytes != self.num_bytes:
             raise CorpusError(
-                f"{self.path} has {status.st_size:,} bytes instead of {self.num_bytes:,}: it "
+                f"{self.path} has {state.bytes:,} bytes instead of {self.num_bytes:,}: it "
                 f"changed while in use. {REPAIR}"
             )
-        return status.st_mtime_ns == self.written
+        return state == self.state or not status.st_nlink  # its removal changes the inode, too
 
     def array(self, offset: int, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
         """`count` little-endian values at an offset in bytes, not read yet.

@@ -33,6 +33,7 @@ from assets.filtered.rules.custom import (
     custom_scores,
 )
 from assets.filtered.score_counts import FilterData
+from corpus_loader.places.files import FileState, state_of
 from resources.engine.fresh_process import call_in_fresh_process
 from resources.engine.system_errors import errno_of, is_final
 from resources.settings.filtering.filters import FilterConfig
@@ -173,15 +174,13 @@ def digests_of(config: FilterConfig, folder: Path) -> tuple[str, ...]:
 
 
 def _digest_of(path: Path) -> str:
-    """Return a sha256; a large file is read again only if its size or time of change differ."""
-    status = path.stat()
-    if status.st_size < LARGE_FILE_BYTES:
-        return hash_file(path)[0]
-    return _digest_of_large(path, status.st_size, status.st_mtime_ns)
+    """Return a sha256; a large file is read again only if its state is another one."""
+    state = state_of(path.stat())
+    return hash_file(path)[0] if state.bytes < LARGE_FILE_BYTES else _digest_of_large(path, state)
 
 
 @lru_cache(maxsize=256)
-def _digest_of_large(path: Path, _: int, __: int) -> str:
+def _digest_of_large(path: Path, _: FileState) -> str:
     return hash_file(path)[0]
 
 

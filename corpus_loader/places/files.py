@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path, PurePosixPath
 from threading import Lock, Thread
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from corpus_loader.places.errors import CorpusError, repair
 
@@ -100,6 +100,23 @@ IS_TAG_NAME = re.compile(r"(?![0-9a-f]{32}\Z)[A-Za-z][A-Za-z0-9._-]{0,63}\Z")
 Verify = Literal["background", "first", False]  # when a file's sha256 is checked
 
 
+class FileState(NamedTuple):
+    """What is another one after any write to a file.
+
+    `written_ns` alone is not: `cp -p`, rsync and tar set it back, and nothing sets `changed_ns`.
+    """
+
+    bytes: int
+    written_ns: int
+    changed_ns: int
+    inode: int
+
+
+def state_of(status: os.stat_result) -> FileState:
+    """Return the state of a file of which `status` was asked."""
+    return FileState(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
 class Files(Protocol):
     """The loader's view of a store; every name is relative to its root."""
 
@@ -132,7 +149,7 @@ class LocalFiles:
     def __init__(self, root: str | Path, verify: Verify = "first") -> None:
         self.root = Path(root)
         self.verify = verify
-        self.verified: set[tuple[str, int, int]] = set()  # name, inode, time of last change
+        self.verified: set[tuple[str, FileState]] = set()
         self.checks = Checks()
 
     def read(self, relative: str) -> bytes:
@@ -168,10 +185,10 @@ class LocalFiles:
                 f"{repair(relative)}"
             )
         if self.verify:
-            self.check((relative, status.st_ino, status.st_mtime_ns), path, sha256)
+            self.check((relative, state_of(status)), path, sha256)
         yield path
 
-    def check(self, key: tuple[str, int, int], path: Path, sha256: str) -> None:
+    def check(self, key: tuple[str, FileState], path: Path, sha256: str) -> None:
         """Have a file hashed, or hash it, if it was not."""
         if key in self.checks.open or key in self.verified:  # in this order: from one to the other
             return

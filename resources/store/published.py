@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corpus_loader.places.files import FileState, state_of
 from resources.store.disk import BLOCK_BYTES, block_digest, xxh3_of
 from resources.store.mapped_files import map_array
 from resources.store.medium import medium_of
@@ -27,8 +28,6 @@ from resources.store.scratch import place_of, scratch_of
 DIGEST_HEX = 16  # of a block: 64 bits find damage as well as 128, and forgery is not looked for
 CHECKED_FILES = 1 << 18  # remembered by a process, 300 bytes each
 CHECKED_BLOCKS = 1 << 18  # 1 TB
-
-State = tuple[int, int, int, int]  # inode, bytes, times of the last change of content and of inode
 
 
 @dataclass(frozen=True)
@@ -63,19 +62,18 @@ class PublishedFile:
         """Return the path from a folder of the store, which stays right when the store moves."""
         return os.path.relpath(self.unchecked_path, folder)
 
-    def state(self) -> State:
+    def state(self) -> FileState:
         """Return what tells a changed file; DamagedFileError if its size is wrong."""
         is_copy = scratch_of(self.unchecked_path.parent) is not None
         try:
             status = (self.brought() if is_copy else self.unchecked_path).stat()
         except FileNotFoundError:
             raise damaged(self.unchecked_path, "is missing") from None
-        if status.st_size != self.bytes:
-            what = f"has {status.st_size:,} bytes, where {self.bytes:,} were published"
+        state = state_of(status)
+        if state.bytes != self.bytes:
+            what = f"has {state.bytes:,} bytes, where {self.bytes:,} were published"
             raise damaged(self.unchecked_path, what)
-        if is_copy:  # a use of it changes the time of its inode
-            return status.st_ino, status.st_size, status.st_mtime_ns, 0
-        return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        return state._replace(changed_ns=0) if is_copy else state  # a use of a copy changes it
 
     def check_blocks(self, numbers: NDArray[np.int64]) -> None:
         """Compare some blocks with their hashes; all of the file if it has none."""
@@ -138,7 +136,7 @@ def touched_blocks(
 
 
 @lru_cache(maxsize=CHECKED_FILES)
-def compare_file(path: Path, expected: str, _state: State) -> None:
+def compare_file(path: Path, expected: str, _state: FileState) -> None:
     """Raise DamagedFileError unless a file has the hash; once per process and state of it."""
     found = xxh3_of(path)
     if found != expected:
@@ -146,7 +144,7 @@ def compare_file(path: Path, expected: str, _state: State) -> None:
 
 
 @lru_cache(maxsize=CHECKED_BLOCKS)
-def compare_block(path: Path, number: int, expected: str, _state: State) -> None:
+def compare_block(path: Path, number: int, expected: str, _state: FileState) -> None:
     """Raise DamagedFileError unless a block of a file has the hash."""
     with open(path, "rb") as file:
         file.seek(number * BLOCK_BYTES)

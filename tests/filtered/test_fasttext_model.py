@@ -65,6 +65,17 @@ def test_sound_models_are_loaded(tmp_path: Path) -> None:
         assert labels
 
 
+def test_a_model_that_replaces_another_is_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "model.bin"
+    path.write_bytes(dense_model())
+    labels, _ = load_fasttext(str(path)).predict("yes", k=2)
+    assert "__label__good" in labels
+
+    path.write_bytes(dense_model().replace(b"good", b"fine"))
+    labels, _ = load_fasttext(str(path)).predict("yes", k=2)
+    assert "__label__fine" in labels
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from assets.filtered import filter_files
 from assets.filtered.filter_files import (
     MOST_BYTES,
     FilterFileError,
@@ -68,6 +69,21 @@ def test_a_file_that_changes_between_plan_and_work_is_refused(tmp_path: Path) ->
 
     with pytest.raises(FilterFileError, match=r"filters\.custom: changed while the run"):
         load_filter_data(given, tmp_path, planned)
+
+
+def test_a_large_file_of_equal_size_and_time_has_another_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filter_files, "LARGE_FILE_BYTES", 1)
+    path = tmp_path / "bad.txt"
+    given = config(words={"profanity_files": {"xx": "bad.txt"}}, rules={"profanity": {}})
+    path.write_text("one")
+    before, status = digests_of(given, tmp_path), path.stat()
+
+    path.write_text("two")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    assert digests_of(given, tmp_path) != before
 
 
 def test_a_changed_file_changes_digest_and_data(tmp_path: Path) -> None:

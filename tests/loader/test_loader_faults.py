@@ -190,13 +190,17 @@ def test_a_shard_that_is_cut_while_in_use_is_named_and_does_not_kill(store: Path
         list(loader)
 
 
+@pytest.mark.parametrize("keeps_time", [False, True])
 @pytest.mark.parametrize("verify", ["background", "first"])
 def test_a_bit_that_is_flipped_while_the_shard_is_open_is_found(
-    store: Path, verify: Verify
+    store: Path, verify: Verify, keeps_time: bool
 ) -> None:
     loader = every_sample(store, batch_size=37, options=LoaderOptions(verify=verify))
     list(loader)
+    status = (store / f"{SHARD}.bin").stat()
     flip_bit(store / f"{SHARD}.bin")
+    if keeps_time:
+        os.utime(store / f"{SHARD}.bin", ns=(status.st_atime_ns, status.st_mtime_ns))
 
     with pytest.raises(CorpusError, match="sha256 is"):
         list(loader)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,17 @@ from builders import open_corpus, write_corpus
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from input_files import as_input, jsonl, numbers, read
+from msgspec import structs
 
 from assets.raw.asset import plan_raw, read_part
-from assets.raw.places import known_borders
-from assets.raw.places.file_digests import ChangedFileError, check_unchanged, digest_file
-from assets.raw.places.observed_inputs import REHASH, known_files
+from assets.raw.places import known_borders, observed_inputs
+from assets.raw.places.file_digests import (
+    ChangedFileError,
+    check_unchanged,
+    digest_file,
+    status_of,
+)
+from assets.raw.places.observed_inputs import REHASH, known_files, write_cache
 from assets.raw.raw_inputs import RawInputs, group_files
 from assets.raw.readers.input_file import InputFile
 from resources.store.disk import BLOCK_BYTES
@@ -53,6 +60,15 @@ def corpus(tmp_path: Path) -> Any:
     for number in range(10):
         write(tmp_path / f"input/small/{number}.txt", f"text number {number}".encode())
     return open_corpus(config)
+
+
+@pytest.fixture
+def settled(corpus: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """That corpus, planned when no file may change once more at the same times."""
+    monkeypatch.setattr(observed_inputs, "RACY_NS", 0)
+    fingerprints(corpus)
+    assert len(known_files(corpus, "notes").before) == 10
+    return corpus
 
 
 def write(path: Path, data: bytes) -> Path:
@@ -243,13 +259,29 @@ def test_a_slice_proves_its_own_blocks(tmp_path: Path) -> None:
 # Digests that are known
 
 
-def test_a_change_that_keeps_size_and_time_is_found_by_rehash(corpus: Any) -> None:
-    before = fingerprints(corpus)
-    change_letters(small(corpus, "3.txt"))
+def test_a_change_that_keeps_size_and_time_is_found(settled: Any) -> None:
+    before = fingerprints(settled)
+    change_letters(small(settled, "3.txt"))
 
-    assert fingerprints(corpus) == before
-    assert fingerprints(replace(corpus, flags=frozenset({REHASH}))) != before
-    assert fingerprints(corpus) != before
+    assert fingerprints(settled) != before
+
+
+def test_a_known_file_is_not_read(settled: Any) -> None:
+    known = known_files(settled, "notes")
+    files = [status_of(place, os.stat(place)) for place in known.before]
+    shutil.rmtree(small(settled, "."))
+
+    assert [file.bytes for file in known.digests(files)] == [13] * 10
+
+
+def test_what_is_known_is_believed_but_by_rehash(settled: Any) -> None:
+    before, known = fingerprints(settled), known_files(settled, "notes")
+    wrong = {at: structs.replace(file, digest="0" * 32) for at, file in known.before.items()}
+    write_cache(known.path, wrong)
+
+    assert fingerprints(settled) != before
+    assert fingerprints(replace(settled, flags=frozenset({REHASH}))) == before
+    assert fingerprints(settled) == before
 
 
 def test_a_file_that_was_changed_a_moment_ago_is_read_again(corpus: Any) -> None:
@@ -267,10 +299,12 @@ def test_a_file_that_replaces_another_is_read_again(corpus: Any) -> None:
     assert fingerprints(corpus) != before
 
 
-@pytest.mark.parametrize("damage", ["deleted", "cut", "flipped", "empty", "of another kind"])
-def test_what_is_known_may_be_lost_or_damaged(corpus: Any, damage: str) -> None:
-    before = fingerprints(corpus)
-    path = known_files(corpus, "notes").path
+@pytest.mark.parametrize(
+    "damage", ["deleted", "cut", "flipped", "empty", "of another kind", "of 0.4"]
+)
+def test_what_is_known_may_be_lost_or_damaged(settled: Any, damage: str) -> None:
+    before, known = fingerprints(settled), known_files(settled, "notes")
+    path = known.path
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     match damage:
@@ -280,12 +314,16 @@ def test_what_is_known_may_be_lost_or_damaged(corpus: Any, damage: str) -> None:
             path.write_bytes(path.read_bytes()[:-9])
         case "flipped":
             path.write_bytes(data)
+        case "of 0.4":  # size, time of the last write, inode, digests
+            files = known.before.items()
+            old = {at: (f.bytes, f.written_ns, f.inode, "0" * 32, "") for at, f in files}
+            write_cache(path, old)
         case _:
             path.write_bytes(b"" if damage == "empty" else b"{}" * 40)
 
-    assert known_files(corpus, "notes").before == {}
-    assert fingerprints(corpus) == before
-    assert len(known_files(corpus, "notes").before) == 10
+    assert known_files(settled, "notes").before == {}
+    assert fingerprints(settled) == before
+    assert len(known_files(settled, "notes").before) == 10
 
 
 # Large files

@@ -11,10 +11,11 @@ Source of the format: https://github.com/facebookresearch/fastText; docstrings n
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 import sys
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from corpus_loader.places.files import FileState, state_of
 from resources.settings.named_files import check_named_file
 
 if TYPE_CHECKING:
@@ -152,12 +154,17 @@ def find_model(package: str) -> Path:
     return paths[0]
 
 
-@cache
 def load_fasttext(path: str) -> Any:
-    """Load a supervised fastText model, plain or quantised, once per process.
+    """Load a supervised fastText model, plain or quantised, once per process and state of its file.
 
     Raises ValueError if the file cannot be opened or is no fastText model.
     """
+    check_named_file(Path(path), sys.maxsize)
+    return _load_fasttext(path, state_of(os.stat(path)))
+
+
+@lru_cache(maxsize=8)
+def _load_fasttext(path: str, _: FileState) -> Any:
     import fasttext
 
     check_fasttext(Path(path))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import xxhash
 
 from assets.raw.readers.input_file import InputFile
+from corpus_loader.places.files import state_of
 from resources.store.disk import BLOCK_BYTES, block_digest
 
 THREADS = 8  # disks and network disks answer several requests at once
@@ -28,10 +29,11 @@ class ChangedFileError(RuntimeError):
 
 
 class FileStatus(NamedTuple):
-    """A file's place, and by what it is known not to have changed since an earlier look."""
+    """A file's place, and its FileState: by what it is known not to have changed."""
 
     place: str
     bytes: int
+    written_ns: int
     changed_ns: int
     inode: int
 
@@ -46,7 +48,7 @@ class FileDigest(NamedTuple):
 
 def status_of(place: str, status: os.stat_result) -> FileStatus:
     """Return the status of a file of which `status` was asked."""
-    return FileStatus(place, status.st_size, status.st_mtime_ns, status.st_ino)
+    return FileStatus(place, *state_of(status))
 
 
 def digest_file(place: str) -> FileDigest:

@@ -49,7 +49,7 @@ def remote_match(
     name: str, matched_by: MatchedBy, digest: FileDigest, place: str | None = None
 ) -> Match:
     """Return a file of another machine, of which only the version is known."""
-    return Match(name, matched_by, FileStatus(place or name, digest.bytes, 0, 0), digest)
+    return Match(name, matched_by, FileStatus(place or name, digest.bytes, 0, 0, 0), digest)
 
 
 class Found(NamedTuple):

@@ -1,7 +1,7 @@
 """Data version of a source's input files, and the digests that are known of them.
 
-A file is read for its digest only if its size, time of change or inode differ from those of its
-last digest, so that planning and observing cost a stat per file. The digests that are known are
+A file is read for its digest only if its size, times or inode differ from those of its last
+digest, so that planning and observing cost a stat per file. The digests that are known are
 kept under DAGSTER_HOME: they are in no fingerprint, and the file that holds them may be deleted.
 URLs and streams are not requested by observations: they count as unchanged since `raw` was last
 materialized.
@@ -40,6 +40,7 @@ class KnownFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Digests of a file, and by what it is known not to have changed."""
 
     bytes: int
+    written_ns: int
     changed_ns: int
     inode: int
     digest: str
@@ -97,21 +98,21 @@ class KnownFiles:
     def digests(self, files: Sequence[FileStatus]) -> list[FileDigest]:
         """Return the digests of files; those are read that may have changed.
 
-        A file that was changed less than two seconds ago may change once more at the same time of
-        change, by a coarse clock. It is not kept as known, and so is read again next time.
+        A file that was changed less than two seconds ago may change once more at the same times,
+        by a coarse clock. It is not kept as known, and so is read again next time.
         """
         now = time.time_ns()
         unknown = [file for file in files if not self.is_known(file)]
         read = dict(zip(unknown, digest_files([file.place for file in unknown]), strict=True))
         for file, digest in read.items():
-            if file.changed_ns + RACY_NS < now:
+            if max(file.written_ns, file.changed_ns) + RACY_NS < now:
                 self.seen[file.place] = KnownFile(*file[1:], digest.digest, digest.blocks)
         return [read.get(file) or self.take(file.place) for file in files]
 
     def is_known(self, file: FileStatus) -> bool:
         """Return whether a file is as it was when its digest was made."""
         known = self.before.get(file.place)
-        status = known and (known.bytes, known.changed_ns, known.inode)
+        status = known and (known.bytes, known.written_ns, known.changed_ns, known.inode)
         return status == file[1:] and not self.rehash
 
     def take(self, place: str) -> FileDigest:
