@@ -8,7 +8,7 @@ PEERS := 290 MB, 192 of them PyTorch
 unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's start-up
 
 .DEFAULT_GOAL := help
-.PHONY: help corpus summary ui test test-fast faults check lint types validate peers servers cluster wheels docs lock clean
+.PHONY: help corpus summary ui test test-slow test-fast faults check lint types validate peers servers cluster wheels docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -23,9 +23,12 @@ summary: $(VENV)/installed ## print the summary of the corpus
 ui: $(VENV)/installed ## serve Dagster's web UI at http://127.0.0.1:3000
 	$(BIN)/corpus ui --port 3000
 
-test: $(VENV)/installed-dev ## run all tests; those of readers that are not installed are skipped
+test: $(VENV)/installed-dev ## run the tests, in ten minutes on two cores; those of readers that are not installed are skipped
 	@TOKENMILL_CONFIG=pipeline.yaml $(BIN)/python -m pipeline_defs.compile_kernels   # once, not in each worker
-	$(PYTEST)
+	$(PYTEST) -m "not slow"
+
+test-slow: $(VENV)/installed-dev ## run the tests that take longest, which make test leaves out
+	$(PYTEST) -m slow
 
 test-fast: $(VENV)/installed-dev ## run the tests of the pure functions: under a minute on two cores
 	$(PYTEST) -m fast
@@ -36,7 +39,7 @@ faults: $(VENV)/installed-dev ## all examples of slow random tests; kill and dis
 	$(BIN)/python -m faults.fault_table
 	$(BIN)/python -m faults.page_children
 
-check: lint types test validate ## lint, types, tests, definitions; needs no PyTorch
+check: lint types test test-slow validate ## lint, types, all tests, definitions; needs no PyTorch
 
 lint: $(VENV)/installed-dev ## check style and format with ruff
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""Random tests that take seconds: `make test` has a tenth of their examples, `make faults` all."""
+"""Random tests that take seconds: CI has a tenth of their examples, `make faults` all."""
 
 from __future__ import annotations
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -99,6 +101,24 @@ def test_markers_go_by_what_a_test_uses(
     file = tmp_path / "test_it.py"
     file.write_text(content)
     assert (markers.is_fast(file, fixtures), markers.needs_peers(file)) == (fast, peers)
+
+
+@pytest.mark.slow
+def test_no_id_is_made_of_the_clock_or_of_hashes(request: pytest.FixtureRequest) -> None:
+    options = ["--collect-only", "-o", "addopts=--import-mode=importlib -q", "-p", "no:xdist"]
+    listed = subprocess.run(
+        [sys.executable, "-m", "pytest", *options],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONHASHSEED": "7"},
+        capture_output=True,
+        text=True,
+    )
+    assert {item.nodeid for item in request.session.items} <= {*listed.stdout.splitlines()}
+
+
+def test_bytes_are_no_id(request: pytest.FixtureRequest) -> None:
+    name = request.config.hook.pytest_make_parametrize_id
+    assert name(config=request.config, val=b"\0", argname="data") == "data"
 
 
 def test_slow_tests_are_not_fast_and_files_of_fast_tests_come_last(
