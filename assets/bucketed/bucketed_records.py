@@ -137,6 +137,6 @@ def layout_of(manifest: BucketedManifest) -> BucketLayout:
     return BucketLayout.of(manifest.config)
 
 
-BUCKETED = StageRecords("bucketed", "4", BucketedProvenance, BucketedNumbers)
+BUCKETED = StageRecords("bucketed", "5", BucketedProvenance, BucketedNumbers)
 HELD_OUT = StageRecords("held_out", "1", HeldOutProvenance, HeldOutNumbers)
 LEAKAGE = StageRecords("leakage", "1", LeakageProvenance, LeakageNumbers)

@@ -194,11 +194,7 @@ def sequence_ids(sequences: pl.DataFrame, layout: BucketLayout | None = None) ->
     firsts, lasts = span_ends[:-1].tolist(), span_ends[1:].tolist()
     seeds = [hash_spans(span_bytes[first:last]) for first, last in zip(firsts, lasts, strict=True)]
     if "loss_mask" in sequences.columns:
-        masks = sequences["loss_mask"].explode(empty_as_null=False).to_numpy()
-        flags, ends = masks.astype(np.uint8).data, sequences["loss_mask"].list.len()
-        stops = ends.cast(pl.Int64).cum_sum().to_list()
-        rows = zip([0, *stops[:-1]], stops, seeds, strict=True)
-        seeds = [hash_spans(flags[start:stop], seed) for start, stop, seed in rows]
+        seeds = with_masks(seeds, sequences["loss_mask"])
     digests = b"".join(
         [
             hash_tokens(token_bytes[start:stop], seed)
@@ -211,6 +207,14 @@ def sequence_ids(sequences: pl.DataFrame, layout: BucketLayout | None = None) ->
         group = sequences["bucket"].to_numpy() // len(bucket_names(layout.config))
         ids = np.stack([ids[:, 0] ^ np.array(keys, np.uint64)[group], ids[:, 1]], axis=1)
     return told_apart(ids)
+
+
+def with_masks(seeds: Sequence[int], masks: pl.Series) -> list[int]:
+    """Hash the loss mask of every sequence, a byte a token, with its seed."""
+    values, ends = list_content(masks)
+    flags = pl.Series(values=values).cast(pl.UInt8).to_numpy().data
+    rows = zip(ends[:-1].tolist(), ends[1:].tolist(), seeds, strict=True)
+    return [xxhash.xxh3_64_intdigest(flags[first:last], seed) for first, last, seed in rows]
 
 
 def span_records(spans: pl.Series) -> tuple[memoryview, NDArray[np.int64]]:

@@ -1,5 +1,7 @@
 """Identities of sequences: the same wherever they are, others when anything in them differs."""
 
+from collections.abc import Callable
+
 import numpy as np
 import polars as pl
 import pytest
@@ -32,19 +34,49 @@ OTHERS = {
 }
 
 
+def as_it_is(table: pl.DataFrame) -> pl.DataFrame:
+    return table
+
+
+def with_masks(table: pl.DataFrame) -> pl.DataFrame:
+    """The same sequences as conversations, of which each even token is learned."""
+    is_even = pl.col("tokens").list.eval(pl.element() % 2 == 0)
+    return table.with_columns(is_even.alias("loss_mask"))
+
+
+@pytest.fixture(params=[as_it_is, with_masks])
+def of_kind(request: pytest.FixtureRequest) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    """Sequences of texts, or of conversations."""
+    kind: Callable[[pl.DataFrame], pl.DataFrame] = request.param
+    return kind
+
+
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 def test_sequences_that_differ_have_other_identities(
-    other: tuple[list[int], list[Span]],
+    other: tuple[list[int], list[Span]], of_kind: Callable[[pl.DataFrame], pl.DataFrame]
 ) -> None:
-    first, second = sequence_ids(rows(ONE, other))
+    first, second = sequence_ids(of_kind(rows(ONE, other)))
 
     assert first.tolist() != second.tolist()
 
 
-def test_an_identity_depends_on_its_sequence_alone() -> None:
-    table = rows(*OTHERS.values(), ONE)
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("column", ["tokens", "loss_mask"])
+def test_each_token_and_each_flag_of_a_mask_is_in_the_identity(column: str, place: int) -> None:
+    table = with_masks(rows(ONE, ONE))
+    changed = table[column].to_list()
+    changed[1][place] = 9 if column == "tokens" else not changed[1][place]
+    other = table.with_columns(pl.Series(column, changed, table.schema[column]))
 
-    alone, sliced = sequence_ids(rows(ONE)), sequence_ids(table[3:])
+    assert sequence_ids(other)[1].tolist() != sequence_ids(table)[1].tolist()
+
+
+def test_an_identity_depends_on_its_sequence_alone(
+    of_kind: Callable[[pl.DataFrame], pl.DataFrame],
+) -> None:
+    table = of_kind(rows(*OTHERS.values(), ONE))
+
+    alone, sliced = sequence_ids(of_kind(rows(ONE))), sequence_ids(table[3:])
 
     assert sequence_ids(table)[-1].tolist() == alone[0].tolist() == sliced[-1].tolist()
     assert sequence_ids(rows(ONE, dtype=pl.UInt32)).tolist() != alone.tolist()
@@ -52,6 +84,8 @@ def test_an_identity_depends_on_its_sequence_alone() -> None:
 
 def test_identities_never_change() -> None:
     assert sequence_ids(rows(ONE)).tolist() == [[7582887606668004925, 15420898477361014539]]
+    masked = sequence_ids(with_masks(rows(ONE)))
+    assert masked.tolist() == [[14211599727378119313, 13413591947254483198]]
 
 
 def test_sequences_that_are_alike_are_told_apart_by_their_order() -> None:
@@ -61,5 +95,7 @@ def test_sequences_that_are_alike_are_told_apart_by_their_order() -> None:
     assert ids[0].tolist() == sequence_ids(rows(ONE))[0].tolist()
 
 
-def test_a_part_without_sequences_has_no_identities() -> None:
-    assert sequence_ids(rows()).shape == (0, 2)
+def test_a_part_without_sequences_has_no_identities(
+    of_kind: Callable[[pl.DataFrame], pl.DataFrame],
+) -> None:
+    assert sequence_ids(of_kind(rows())).shape == (0, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import defaultdict
 from collections.abc import Callable
@@ -145,6 +146,40 @@ def test_a_loader_goes_on_with_the_same_masks(built: Path) -> None:
     rest = loader()
     rest.load_state_dict(first.state_dict())
     assert head + [batch.loss_mask.tolist() for batch in rest] == whole  # type: ignore[union-attr]
+
+
+def test_corrected_answers_with_as_many_tokens_replace_the_old_ones(
+    built: Path, tmp_path: Path, again: Again
+) -> None:
+    def corrected(text: str) -> str:
+        """Let two words of every answer change places."""
+        return re.sub(r"(answer \S+) (\S+) (\S+) (\S+)", r"\1 \4 \3 \2", text)
+
+    shards = yaml.safe_load((built / "pipeline.yaml").read_text())["shards"]
+    config = copied(built, tmp_path, shards=shards | {"rewrite_share": 1})  # rows are kept if alike
+    path = tmp_path / "input/told/t.jsonl"
+    path.write_text(corrected(path.read_text()))
+
+    again(config)
+
+    said = learned_texts(tmp_path)["told"]
+    assert said and said <= {corrected(answer) for answer in answers_of(range(24, 48))}
+
+
+def test_a_source_without_a_usable_conversation_stops_no_other(
+    tmp_path: Path, again: Again
+) -> None:
+    config = write_chat_corpus(tmp_path)
+    told = tmp_path / "input/told/t.jsonl"
+    told.write_text(told.read_text().replace('"human"', '"judge"'))
+    content = yaml.safe_load(config.read_text())
+    content["sources"][2]["max_bad_share"] = 1.0
+    content["phases"] = [{"name": "main", "weights": {"prose": 0.5, "asked": 0.5}}]
+    config.write_text(yaml.safe_dump(content))
+
+    again(config)
+
+    assert learned_texts(tmp_path)["asked"]
 
 
 def test_a_conversation_that_goes_is_learned_no_more(tmp_path: Path, again: Again) -> None:
