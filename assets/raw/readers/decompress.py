@@ -204,14 +204,17 @@ def _decoders(file: InputFile) -> Callable[[], Any]:
 def _read_members(packed: InputFile, start: int = 0, stop: int = STREAM_END) -> Blocks:
     """Yield blocks of the members of a gz, bz2 or xz file from one on (RFC 1952 2.2), or frames.
 
-    A gz member whose checksum or length alone is wrong is read whole, and so are those behind it.
+    A gz member whose checksum or length alone is wrong is read whole, and so are those behind it,
+    and those behind zeros that no padding is: of a download into a file of full size.
     """
     wrong: BrokenStream | None = None
     with open_input(packed, stop) as file:
         file.seek(start)
-        while _is_at_member(file):
+        is_next = True
+        while is_next:
             try:
-                yield from _read_member(file, packed)
+                if is_next := _is_at_member(file, packed):
+                    yield from _read_member(file, packed)
             except BrokenStream as error:
                 if not error.is_complete:
                     raise
@@ -220,14 +223,22 @@ def _read_members(packed: InputFile, start: int = 0, stop: int = STREAM_END) -> 
         raise wrong
 
 
-def _is_at_member(file: BinaryIO) -> bool:
-    """Skip zeros between members, and return whether bytes follow."""
-    is_first = file.tell() == 0
-    while data := file.read(READ_BYTES):
-        if rest := data if is_first else data.lstrip(b"\0"):
-            file.seek(-len(rest), os.SEEK_CUR)
-            return True
-    return False
+def _is_at_member(file: BinaryIO, packed: InputFile) -> bool:
+    """Skip zeros between members, and return whether bytes follow.
+
+    Raises a complete BrokenStream for zeros that are no padding. Of gz, gzip(1) pads the end; of
+    xz, four zeros at a time stand anywhere (its format, 2.2).
+    """
+    start, rest = file.tell(), b""
+    while not rest and (data := file.read(READ_BYTES)):
+        rest = data.lstrip(b"\0") if start else data
+    file.seek(-len(rest), os.SEEK_CUR)
+    num_zeros = file.tell() - start
+    is_padding = {"gz": not rest, "xz": num_zeros % 4 == 0}.get(str(packed.compression), False)
+    if num_zeros and not is_padding:
+        reason = f"{num_zeros:,} zeros stand where a member or the end should"
+        raise _damaged(packed, start, reason, is_complete=True)
+    return bool(rest)
 
 
 def _read_member(file: BinaryIO, packed: InputFile) -> Blocks:

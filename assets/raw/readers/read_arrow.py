@@ -205,10 +205,17 @@ class Message(NamedTuple):
 
 
 def next_message(stream: BlockStream) -> Message | None:
-    """Take the next message; None at the end mark. Raises BrokenStream for what is none."""
+    """Take the next message; None at the end mark. Raises BrokenStream for what is none.
+
+    Behind the mark a file has its footer. Other bytes are another stream, or what is left of one.
+    """
     offset = stream.offset
     prefix = stream.take(8)
     if prefix == END_MARK:
+        rest = stream.take(MOST_METADATA_BYTES).rstrip(b"\0")
+        length = int.from_bytes(rest[-END_BYTES:-6], "little")
+        if rest and (stream.peek(1) or length + END_BYTES != len(rest)):
+            raise BrokenStream(arrow_fault(f"goes on behind its end mark at byte {offset:,}"))
         return None
     if len(prefix) < 8:
         raise BrokenStream(stream.broken or arrow_fault("ends without its end mark (truncated)"))

@@ -38,6 +38,7 @@ from resources.settings.sources import SourceConfig
 BLOCK_BYTES = 512
 MOST_HEADER_BYTES = 1 << 20  # of an extended header: a path and times take 200 bytes
 MOST_BYTES = 1 << 60
+END_MARK = range(2, 22)  # blocks: the mark, and zeros up to a record of 20 (tar(5))
 EXTENDED = {"x": "pax", "X": "pax", "g": "global", "L": "path", "K": "link"}
 Kind = Literal["file", "folder", "link", "device", "sparse", "unknown"]
 KINDS: dict[str, Kind] = {
@@ -248,15 +249,20 @@ class _Header(NamedTuple):
 def tar_members(stream: BlockStream, number: int = 0) -> Iterator[TarMember]:
     """Yield the members of an archive; the caller may take a file's bytes before the next one.
 
-    Folders do not count. Archives that were joined end to end are read to the end.
+    Folders do not count. Archives that were joined end to end are read to the end. More or fewer
+    zeros before a member than an end mark has are an error: members may have been there.
     """
-    start, told, is_ended = stream.offset, dict[str, str](), True
+    start, told, is_ended, zeros = stream.offset, dict[str, str](), True, 0
     while block := stream.peek(BLOCK_BYTES):
         if not block.strip(b"\0"):
             stream.take(BLOCK_BYTES)
-            start, is_ended = stream.offset, True
+            start, is_ended, zeros = stream.offset, True, zeros + 1
             continue
-        is_ended = False
+        if zeros and zeros not in END_MARK:
+            error = f"{zeros * BLOCK_BYTES:,} zeros stand in place of a tar header"
+            yield TarMember(number, start, "", "unknown", 0, error)
+            number += 1
+        is_ended, zeros = False, 0
         header = _parse_header(block)
         if header is None:
             yield _skipped(stream, number)
