@@ -51,6 +51,6 @@ class FilterNumbers(msgspec.Struct, frozen=True):
     opt_out: tuple[str, str] | UnsetType = UNSET
 
 
-FILTERED = StageRecords("filtered", "7", FilteredProvenance, FilterNumbers)
+FILTERED = StageRecords("filtered", "8", FilteredProvenance, FilterNumbers)
 CLASSIFIER = StageRecords("classifier", "1", Empty, ClassifierNumbers)
 QUALITY_SCALE = StageRecords("quality_scale", "1", ScaleProvenance, ScaleNumbers)

@@ -141,6 +141,9 @@ def groups_of(text: str) -> dict[str, list[Rule]]:
 # The fields of `meta` that have a page's headers of these names.
 STATED_IN = {"content-usage": "content_usage", "content-signal": "content_signal"}
 NO_DOMAIN = "(no registrable domain)"
+IS_ADDRESS = re.compile(
+    r"\[.*|(?:.*\.)?(?:\d+|0x[\da-f]*)"
+)  # of IPv4 is what ends in a number (WHATWG)
 
 
 @dataclass(frozen=True)
@@ -215,11 +218,15 @@ def is_opted_out(url: str, host: str, address: str, opt_out: OptOut) -> bool:
 
 
 def registrable_domains(hosts: pl.Series) -> pl.Series:
-    """Return the registrable domain of each host (String), NO_DOMAIN where it has none."""
+    """Return the registrable domain of each host (String), NO_DOMAIN where it has none.
+
+    Addresses of IPv4 and IPv6 have none.
+    """
     from publicsuffixlist import PublicSuffixList
 
     suffixes = PublicSuffixList()
-    domains = [(host and suffixes.privatesuffix(host)) or NO_DOMAIN for host in hosts]
+    named = (host if host and not IS_ADDRESS.fullmatch(host) else "" for host in hosts)
+    domains = [(host and suffixes.privatesuffix(host)) or NO_DOMAIN for host in named]
     return pl.Series("domain", domains, dtype=pl.String)
 
 

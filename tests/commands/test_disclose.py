@@ -103,7 +103,9 @@ def test_a_form_has_no_text_no_markup_of_values_and_the_same_bytes(
         assert filled == cli.out("disclose", "--form", form) == render(form, gather(corpus))
         assert SECRET not in filled and "\u202e" not in filled
         assert "site29" not in filled  # the smallest domain
-        assert "UNKNOWN (set sources.web.owner)" in filled or form in ("croissant", "json")
+        head = filled[: filled.index("\n---\n")] if form == "hf" else filled
+        is_for_people = form in ("eu", "gpai", "ab2013")
+        assert ("UNKNOWN (set sources.web.owner)" in head) == is_for_people
         if form not in ("croissant", "spdx", "json"):
             assert "<script" not in filled and "[y](" not in filled and "\\*x\\*" in filled
             assert "01/2024 to 06/2024" in filled
@@ -129,6 +131,39 @@ def test_the_card_is_one_of_the_hub(corpus: Any, build: Build) -> None:
     header = DatasetCard(render("hf", gather(corpus))).data.to_dict()
     assert header["license"] == "unknown" and header["language"] == ["en"]
     assert header["size_categories"] == ["n<1K"]
+
+
+def test_what_is_unknown_is_left_out_of_forms_for_programs(corpus: Any, build: Build) -> None:
+    build(corpus)
+    facts = gather(corpus)
+    name = f"tokenmill-{facts.state}"
+    found = json.loads(render("croissant", facts))
+    assert found["name"] == name and not found.keys() & {"license", "url", "version"}
+    assert [each["prov:wasAttributedTo"] for each in found["prov:wasDerivedFrom"]][1:] == [[], []]
+    assert "not stated: disclosure.title" in found["rai:dataLimitations"]
+    packages = json.loads(render("spdx", facts))["@graph"]
+    assert [each["name"] for each in packages if "dataset_datasetSize" in each] == [
+        *(name, "prose", "notes", "web")
+    ]
+    assert not [each for each in packages if None in each.values() or "UNKNOWN" in str(each)]
+    assert render("hf", facts).count(f"\n# {name}\n") == 1
+
+
+def test_a_public_data_set_is_large_by_the_rule_that_the_summary_prints(
+    corpus: Any, build: Build
+) -> None:
+    config = yaml.safe_load(corpus.config.read_text())
+    for place in (0, 1):
+        config["sources"][place]["provenance"] = "public"
+    config["sources"][1]["where"] = "input/tiny/*"
+    write_jsonl(corpus.config.parent / "input/tiny/t.jsonl", [{"text": sentence(5000)}])
+    corpus.config.write_text(yaml.safe_dump(config))
+    corpus = open_corpus(corpus.config)
+    build(corpus)
+    sizes = [gather(corpus).known(f"sources.{name}.text_bytes") for name in ("prose", "notes")]
+    assert 0 < sizes[1] < 0.03 * sum(sizes)
+    filled = render("eu", gather(corpus))
+    assert "over 3% of the text of all publicly available datasets together:** prose\n" in filled
 
 
 @pytest.mark.parametrize(

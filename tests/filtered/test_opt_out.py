@@ -15,7 +15,13 @@ from every_stage import build
 from assets.filtered.asset import STAGE as FILTERED
 from assets.filtered.asset import describe_filtered
 from assets.filtered.filter_files import FilterFileError, load_filter_data
-from assets.filtered.opt_out import NO_DOMAIN, OptOut, count_by_domain, find_opted_out
+from assets.filtered.opt_out import (
+    NO_DOMAIN,
+    OptOut,
+    count_by_domain,
+    find_opted_out,
+    registrable_domains,
+)
 from assets.filtered.score_counts import FilterData, provide
 from assets.raw.asset import STAGE as RAW
 from resources.settings.filtering.filters import FilterConfig
@@ -87,6 +93,14 @@ def test_documents_are_counted_by_registrable_domain() -> None:
     urls = ["https://a.b.co.uk/1", "http://b.co.uk/2", "https://me.github.io/", "http://co.uk/"]
     counted = count_by_domain(pl.Series(urls))
     assert counted.rows() == [("b.co.uk", 2), (NO_DOMAIN, 1), ("me.github.io", 1)]
+
+
+@pytest.mark.parametrize(
+    "host", ["10.4.7.9", "7.9", "127.0x1", "0x7f.1", "[2001:db8::1]", "[::ffff:1.2.3.4]"]
+)
+def test_an_address_of_numbers_is_no_domain(host: str) -> None:
+    named = registrable_domains(pl.Series([host, "4chan.org", "web.7.de"]))
+    assert named.to_list() == [NO_DOMAIN, "4chan.org", "7.de"]
 
 
 def computed(corpus: Any) -> dict[str, str]:

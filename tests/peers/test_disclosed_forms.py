@@ -38,7 +38,7 @@ def test_croissant_is_valid(tmp_path: Path, build: Build) -> None:
         metadata = croissant.Dataset(jsonld=json.loads(render("croissant", facts))).metadata
         assert not metadata.ctx.issues.errors
         assert [each.id for each in metadata.distribution] == [file.path]
-        assert metadata.data_collection_type == ["Others", "Web Scraping"]
+        assert metadata.data_collection_type == ["Web Scraping"]
         assert metadata.ctx.conforms_to.value == "http://mlcommons.org/croissant/1.1"
 
 

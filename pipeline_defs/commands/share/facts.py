@@ -55,6 +55,11 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         """The value of each fact, by name."""
         return {fact.name: fact.value for fact in self.facts}
 
+    @property
+    def title(self) -> str:
+        """The name of the data set, or one that its state gives it: formats ask for a name."""
+        return self.known("disclosure.title") or f"tokenmill-{self.state}"
+
     def known(self, name: str) -> Any:
         """Return a value, None if nobody has told it."""
         return self.values[name]
@@ -63,6 +68,11 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         """Return a value, or which key to set."""
         value = self.values[name]
         return f"UNKNOWN (set {name})" if value is None else value
+
+    def stated(self, source: str, keys: Sequence[str]) -> dict[str, str]:
+        """Return what is told of a source under some keys, as text."""
+        found = {key: self.known(f"sources.{source}.{key}") for key in keys}
+        return {key: as_text(value) for key, value in found.items() if value is not None}
 
     def of(self, source: str, name: str) -> Any:
         """Return a fact about a source, or which key to set."""

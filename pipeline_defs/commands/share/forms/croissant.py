@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline_defs.commands.share.facts import Facts, PushedFile, as_text
+from pipeline_defs.commands.share.facts import Facts, PushedFile
 from resources.store.records import to_json
 
 PREFIXES = {
@@ -22,25 +22,26 @@ COLLECTION = {"crawl": "Web Scraping", "user": "User-generated content data"}
 
 
 def render(facts: Facts) -> str:
-    """Return the JSON-LD; what is not told is named in rai:dataLimitations."""
+    """Return the JSON-LD; what is not told is left out, and named in rai:dataLimitations."""
     sizes = [facts.told(f"corpus.{name}") for name in ("documents", "text_bytes", "tokens")]
-    untold = [f"UNKNOWN (set {fact.name})" for fact in facts.facts if fact.value is None]
+    untold = [f"not stated: {fact.name}" for fact in facts.facts if fact.value is None]
     removed = (f"{source}: {rule}, {n:,} documents" for source, rule, n in facts.rows("removed"))
     of_each = {name: about(facts, name) for name in ("purpose", "personal_data", "provenance")}
-    kinds = {facts.of(source, "provenance") for source in facts.sources}
+    kinds = {kind for s in facts.sources if (kind := facts.known(f"sources.{s}.provenance"))}
     periods = [facts.known(f"sources.{source}.collected") or () for source in facts.sources]
-    updated = facts.known("disclosure.updated")
+    you = {key: facts.known(f"disclosure.{key}") for key in ("license", "link", "version", "bias")}
+    provider, updated = facts.known("disclosure.provider"), facts.known("disclosure.updated")
     found = {
         "@context": PREFIXES,
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS,
-        "name": facts.you("title"),
+        "name": facts.title,
         "description": "{:,} documents, {:,} bytes of text, {:,} tokens.".format(*sizes),
-        "license": facts.you("license"),
-        "url": facts.you("link"),
-        "creator": {"@type": "sc:Organization", "name": facts.you("provider")},
-        **({"datePublished": updated} if updated else {}),
-        "version": facts.you("version"),
+        "license": you["license"],
+        "url": you["link"],
+        "creator": provider and {"@type": "sc:Organization", "name": provider},
+        "datePublished": updated,
+        "version": you["version"],
         "inLanguage": [row[0] for row in facts.told("corpus.languages")],
         "distribution": [*map(distributed, facts.files)],
         "prov:wasDerivedFrom": [entity(facts, source) for source in facts.sources],
@@ -54,22 +55,24 @@ def render(facts: Facts) -> str:
         "rai:dataPreprocessingProtocol": [*removed],
         "rai:personalSensitiveInformation": of_each["personal_data"],
         "rai:dataUseCases": of_each["purpose"],
-        "rai:dataBiases": facts.you("bias"),
+        "rai:dataBiases": you["bias"],
         "rai:dataLimitations": untold,
     }
-    return to_json(found).decode()
+    return to_json({key: value for key, value in found.items() if value is not None}).decode()
 
 
 def about(facts: Facts, key: str) -> list[str]:
     """Return what is told of each source."""
-    return [f"{source}: {as_text(facts.of(source, key))}" for source in facts.sources]
+    told = ((source, facts.stated(source, [key])) for source in facts.sources)
+    return [f"{source}: {of[key]}" for source, of in told if of]
 
 
 def entity(facts: Facts, source: str) -> dict[str, Any]:
     """Return a source as an entity of PROV-O."""
     crawlers = facts.known(f"sources.{source}.crawler") or ()
     models = facts.known(f"sources.{source}.generator") or ()
-    agents = [facts.of(source, "owner"), *crawlers, *models]
+    owner = facts.known(f"sources.{source}.owner")
+    agents = [*([owner] if owner else []), *crawlers, *models]
     return {
         "@id": facts.known(f"sources.{source}.link") or f"urn:tokenmill:{facts.state}:{source}",
         "@type": "prov:Entity",

@@ -15,7 +15,7 @@ OFFICIAL = (
     *("hu", "it", "lt", "lv", "mt", "nl", "pl", "pt", "ro", "sk", "sl", "sv"),
 )
 BANDS = ("Less than 1 billion", "1 billion to 10 trillion", "More than 10 trillion")
-LARGE = 0.03  # of the text of all public data sets
+LARGE = 0.03  # of the text of all public data sets together: docs/disclose.md
 
 
 def render(facts: Facts) -> str:
@@ -30,6 +30,7 @@ def render(facts: Facts) -> str:
         kinds=sorted({facts.of(source, "domain") for source in facts.sources}),
         latest=latest(facts),
         official=sorted(found.intersection(OFFICIAL)),
+        large_share=f"{LARGE:.0%}",
         large=[source for source, size in sizes.items() if size > LARGE * sum(sizes.values())],
     )
 

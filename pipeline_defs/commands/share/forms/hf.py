@@ -22,7 +22,7 @@ def render(facts: Facts, **header: Any) -> str:
 
 def header_of(facts: Facts) -> dict[str, Any]:
     """Return the keys of the header that facts give."""
-    links = [str(facts.of(source, "link")) for source in facts.sources]
+    links = [facts.known(f"sources.{source}.link") or "" for source in facts.sources]
     found = {
         "pretty_name": facts.known("disclosure.title"),
         "license": (facts.known("disclosure.license") or "unknown").lower(),

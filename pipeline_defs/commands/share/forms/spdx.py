@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline_defs.commands.share.facts import Facts, as_text
+from pipeline_defs.commands.share.facts import Facts
 from resources.errors import UsageError
 from resources.store.records import to_json
 
@@ -17,15 +17,15 @@ Element = dict[str, Any]
 
 
 def render(facts: Facts) -> str:
-    """Return the JSON-LD; UsageError without a date, which it must have."""
+    """Return the JSON-LD without what is unknown; UsageError without a date, which it must have."""
     updated = facts.known("disclosure.updated") or ""
     if len(updated) != DAY:
         raise UsageError("spdx must have a date. Set disclosure.updated to a day, as 2026-01-31")
     provider, at = iri(facts, "provider"), f"{updated}T00:00:00Z"
     corpus = {
-        "name": facts.you("title"),
+        "name": facts.title,
         "dataset_datasetSize": facts.told("corpus.text_bytes"),
-        "software_packageVersion": facts.you("version"),
+        "software_packageVersion": facts.known("disclosure.version"),
     }
     packages = [corpus, *(of_source(facts, source) for source in facts.sources)]
     ids = [iri(facts, name) for name in ("corpus", *facts.sources)]
@@ -33,7 +33,7 @@ def render(facts: Facts) -> str:
     graph: list[Element] = [
         {"@id": "_:made", "type": "CreationInfo", "specVersion": "3.0.1", "created": at}
         | {"createdBy": [provider]},
-        {"type": "Organization", "spdxId": provider, "name": facts.you("provider")},
+        {"type": "Organization", "spdxId": provider, "name": facts.known("disclosure.provider")},
         {"type": "SpdxDocument", "spdxId": iri(facts, "document"), "rootElement": ids[:1]}
         | {"profileConformance": PROFILES},
         related("contains", ids[0], ids[1:]),
@@ -49,7 +49,8 @@ def render(facts: Facts) -> str:
             graph.append({"type": "simplelicensing_LicenseExpression"} | expression)
         kinds = ("hasDeclaredLicense", "hasConcludedLicense")
         graph += (related(kind, spdx_id, [license_id]) for kind in kinds)
-    graph[1:] = [{"creationInfo": "_:made"} | element for element in graph[1:]]
+    known = ({k: v for k, v in each.items() if v is not None} for each in graph[1:])
+    graph[1:] = [{"creationInfo": "_:made"} | element for element in known]
     return to_json({"@context": CONTEXT, "@graph": graph}).decode()
 
 
@@ -73,17 +74,17 @@ def related(kind: str, one: str, others: list[str]) -> Element:
 def of_source(facts: Facts, source: str) -> Element:
     """Return what is told of a source."""
     keys = ("provenance", "owner", "collected", "crawler", "generator")
-    link = facts.known(f"sources.{source}.link")
+    link, purpose = (facts.known(f"sources.{source}.{key}") for key in ("link", "purpose"))
+    collection = facts.stated(source, keys)
     is_personal = facts.known(f"sources.{source}.personal_data")
     removed = facts.of(source, "removed")
     return {
         "name": source,
-        **({"software_downloadLocation": link} if link else {}),
+        "software_downloadLocation": link,
         "dataset_datasetSize": facts.of(source, "text_bytes"),
-        "dataset_dataCollectionProcess": "; ".join(
-            f"{key}: {as_text(facts.of(source, key))}" for key in keys
-        ),
-        "dataset_intendedUse": facts.of(source, "purpose"),
+        "dataset_dataCollectionProcess": "; ".join(f"{k}: {of}" for k, of in collection.items())
+        or None,
+        "dataset_intendedUse": purpose,
         "dataset_dataPreprocessing": [f"left out: {rule}, {n:,}" for rule, n in removed],
         "dataset_hasSensitivePersonalInformation": SENSITIVE[is_personal],
     }
