@@ -12,6 +12,9 @@ The folders are in NUMBA_CACHE_DIR if that is set, else in the user's cache, whi
 installations share: $XDG_CACHE_HOME/tokenmill/kernels, or ~/.cache/tokenmill/kernels. Where that is
 read-only, they are in `__pycache__` of the package. The versions of a package that were used last
 are kept; a process that still runs an older one compiles again and continues.
+
+numba believes what it finds in a file. So each has its digest beside it, and one that is not what
+was written (after a power cut many are empty) is removed before numba sees it.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import os
 import pkgutil
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -31,6 +35,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import numba
+import xxhash
+from numba.core import event
 
 from resources.store.disk import add_files
 
@@ -38,6 +44,7 @@ KEPT_VERSIONS = 8  # of a package; 5 MB each
 NUMBA_LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,ZipCacheLocator"
 
 _folders: dict[Path, Path] = {}  # package of kernels -> the folder of its compiled kernels
+_written = threading.local()  # .locators: of kernels that this thread is about to write
 
 
 def keep_compiled(init_file: str, *, uses: Iterable[str] = ()) -> None:
@@ -50,7 +57,12 @@ def keep_compiled(init_file: str, *, uses: Iterable[str] = ()) -> None:
     digest = digest_of([package, *(Path(file).parent for file in uses)])
     name = f"{package.parent.name}-{digest}"
     folder = first_writable([place / name for place in cache_places(package)])
-    if not any(folder.iterdir()):
+    if damaged := remove_damaged(folder):
+        logging.getLogger("tokenmill").error(
+            "Compiling kernels of %s again: %d files in %s do not match their digests.",
+            *(package.parent.name, damaged, folder),
+        )
+    elif not any(folder.iterdir()):
         logging.getLogger("tokenmill").warning(
             "Compiling the kernels of %s (once per machine and version of the code) ...",
             package.parent.name,
@@ -62,6 +74,7 @@ def keep_compiled(init_file: str, *, uses: Iterable[str] = ()) -> None:
     locators = numba.config.CACHE_LOCATOR_CLASSES or NUMBA_LOCATORS
     if ours not in locators:
         numba.config.CACHE_LOCATOR_CLASSES = f"{ours},{locators}"
+        event.register("numba:compiler_lock", WriteDigests())
 
 
 class StageLocator:
@@ -71,6 +84,7 @@ class StageLocator:
     """
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        self.name = function.__name__.strip("<>")
         self.line = function.__code__.co_firstlineno
         self.folder = folder
 
@@ -85,8 +99,14 @@ class StageLocator:
         return str(self.folder)
 
     def ensure_cache_path(self) -> None:
-        """Make the folder, if it was removed meanwhile."""
+        """Make the folder, if it was removed meanwhile: numba is about to write into it."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        _written.__dict__.setdefault("locators", []).append(self)
+
+    def write_digests(self) -> None:
+        """Write a digest beside each file of the kernel."""
+        for path in self.folder.glob(f"*.{self.name}-{self.line}.py*.nb[ic]"):
+            digest_file(path).write_text(digest_of_file(path))
 
     def get_source_stamp(self) -> str:
         """Return the folder's name: it changes with every file that a kernel may inline."""
@@ -95,6 +115,48 @@ class StageLocator:
     def get_disambiguator(self) -> str:
         """Return the function's line, which tells functions of one name apart."""
         return str(self.line)
+
+
+class WriteDigests(event.Listener):  # type: ignore[misc]
+    """Write digests when the thread that wrote files lets go of numba's lock."""
+
+    def on_start(self, event: event.Event) -> None:
+        """Do nothing."""
+
+    def on_end(self, event: event.Event) -> None:
+        """Write the digests of what the thread wrote."""
+        for locator in _written.__dict__.pop("locators", ()):
+            with suppress(OSError):  # removed by another process, or no space: compiled again
+                locator.write_digests()
+
+
+def digest_file(path: Path) -> Path:
+    """Return where the digest of a compiled file is."""
+    return path.with_name(f"{path.name}.xxh3")
+
+
+def digest_of_file(path: Path) -> str:
+    """Return the xxh3_128 of a compiled file in hex; small as they are, read at once."""
+    return xxhash.xxh3_128_hexdigest(path.read_bytes())
+
+
+def remove_damaged(folder: Path) -> int:
+    """Remove compiled files that do not match their digests; return their number.
+
+    Then the marks go, too, that say what is compiled already: they are the files without a suffix.
+    """
+    damaged = [path for path in folder.glob("*.nb[ic]") if not is_whole(path)]
+    for path in [*damaged, *(path for path in folder.iterdir() if damaged and not path.suffix)]:
+        path.unlink(missing_ok=True)
+    return len(damaged)
+
+
+def is_whole(path: Path) -> bool:
+    """Return whether a compiled file is what was written."""
+    try:
+        return digest_file(path).read_text() == digest_of_file(path)
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def kernel_modules(package: str) -> list[str]:
@@ -107,7 +169,7 @@ def digest_of(folders: Iterable[Path]) -> str:
 
     Also of folders in them, but not in those: compiled kernels are many files.
     """
-    digest = hashlib.sha256(numba.__version__.encode())
+    digest = hashlib.sha256(f"{numba.__version__}, with digests".encode())
     for folder in folders:
         add_files(digest, folder, chain(folder.glob("*.py"), folder.glob("*/*.py")))
     return digest.hexdigest()[:16]

@@ -4,11 +4,12 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from resources.kernel_cache import digest_of
+from resources.kernel_cache import digest_file, digest_of, digest_of_file, remove_damaged
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = sorted((ROOT / "assets").glob("*/kernels"))
@@ -82,7 +83,8 @@ def start(folder: Path, code: str = CALL, cache: Path | None = None) -> subproce
     if cache:
         environment["NUMBA_CACHE_DIR"] = str(cache)
     command = [sys.executable, "-B", "-c", code]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
 
 
 def call(folder: Path, cache: Path | None = None) -> list[int]:
@@ -189,6 +191,63 @@ def test_who_compiles_waits_for_the_one_before(tmp_path: Path) -> None:
     first.communicate()
 
     assert (tmp_path / "order").read_text() == "12"
+
+
+def test_emptied_files_are_compiled_again_with_one_line(tmp_path: Path) -> None:
+    write_kernels(tmp_path, added=10)
+    call(tmp_path)
+    [folder] = (tmp_path / "user/tokenmill/kernels").glob(f"{tmp_path.name}-*")
+    emptied = [path for path in folder.iterdir() if not path.write_bytes(b"")]
+
+    output, line = start(tmp_path, CALL).communicate()
+
+    assert [len(emptied), *output.split()] == [8, "11", "0", "1"]
+    told = f"Compiling kernels of {tmp_path.name} again: 4 files in {folder} do not match"
+    assert line == f"{told} their digests.\n"
+    assert call(tmp_path) == [11, 1, 0]
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> Path:
+    """A compiled file with its digest, and the mark that all is compiled."""
+    path = tmp_path / "own/words.count-1.py311.1.nbc"
+    path.parent.mkdir()
+    path.write_bytes(bytes(range(256)) * 40)
+    digest_file(path).write_text(digest_of_file(path))
+    (path.parent / "all").touch()
+    return path
+
+
+def test_whole_files_are_kept(compiled: Path) -> None:
+    assert remove_damaged(compiled.parent) == 0
+    assert {path.suffix for path in compiled.parent.iterdir()} == {".nbc", ".xxh3", ""}
+
+
+@pytest.mark.parametrize("place", range(0, 256 * 40, 512))
+def test_a_file_with_a_flipped_bit_is_removed(compiled: Path, place: int) -> None:
+    content = bytearray(compiled.read_bytes())
+    content[place] ^= 1 << place // 512 % 8
+    compiled.write_bytes(content)
+
+    assert remove_damaged(compiled.parent) == 1
+    assert [path.suffix for path in compiled.parent.iterdir()] == [".xxh3"]
+
+
+def test_a_cut_file_is_removed(compiled: Path) -> None:
+    os.truncate(compiled, 4096)
+
+    assert remove_damaged(compiled.parent) == 1
+    assert not compiled.exists()
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"\xff")])
+def test_a_file_without_a_digest_is_removed(
+    compiled: Path, damage: Callable[[Path], object]
+) -> None:
+    damage(digest_file(compiled))
+
+    assert remove_damaged(compiled.parent) == 1
+    assert not compiled.exists()
 
 
 @pytest.mark.parametrize("package", PACKAGES)
