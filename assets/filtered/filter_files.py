@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +34,7 @@ from assets.filtered.rules.custom import (
     check_custom_rules,
     custom_scores,
 )
+from assets.filtered.rules.opened_files import opened_files
 from assets.filtered.score_counts import FilterData
 from corpus_loader.places.files import FileState, state_of
 from resources.engine.fresh_process import call_in_fresh_process
@@ -50,6 +53,7 @@ TRIED_CHARACTERS = 5_000  # of each
 SHOWN_CHARACTERS = 60
 
 Scores = dict[str, list[float | None]]
+Rows = list[dict[str, str | None]]
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -101,6 +105,7 @@ T = TypeVar("T")
 MOST_BYTES = 64 << 20  # of a list or vocabulary: 4 million domains, 400 MB in memory
 MODEL = "filters.fasttext.path"  # checked when it is loaded, and of any size
 OPT_OUT = "filters.rules.opt_out"
+CUSTOM_FILES = "filters.custom_files"
 LARGE_FILE_BYTES = 16 << 20  # below, hashing takes at most 10 ms
 PROFANITY = DATA / "profanity.json"
 VOCABULARY = DATA / "medical_vocabulary.json"
@@ -139,6 +144,7 @@ def files_of(config: FilterConfig, folder: Path) -> dict[str, Path]:
     if rules.metadata:
         for key in ("blocked_domains_file", "allowed_domains_file"):
             named[f"filters.rules.metadata.{key}"] = getattr(rules.metadata, key)
+    named |= {f"{CUSTOM_FILES}.{name}": name for name in config.custom_files if config.custom}
     named |= opt_out_files(rules.opt_out or OptOutRules(), folder)
     files = {key: (folder / name) for key, name in named.items() if name is not None}
     for key, path in files.items():
@@ -298,7 +304,8 @@ def custom_rules(config: FilterConfig, folder: Path) -> tuple[CustomRule, ...]:
 
     Raises FilterFileError that names the file or the package, and its fault.
     """
-    own = load_custom_rules(folder / config.custom) if config.custom else ()
+    files = tuple(_digest_of(folder / name) for name in config.custom_files)
+    own = load_custom_rules(folder / config.custom, files) if config.custom else ()
     try:
         added = [load_plug_in("rules", name, list) for name in config.plug_ins]
         return check_custom_rules([*own, *chain.from_iterable(added)])
@@ -306,18 +313,18 @@ def custom_rules(config: FilterConfig, folder: Path) -> tuple[CustomRule, ...]:
         raise FilterFileError(f"filters.plug_ins: {error}") from error
 
 
-def load_custom_rules(path: Path) -> tuple[CustomRule, ...]:
-    """Run a file of custom rules, once per content, and check its examples.
+def load_custom_rules(path: Path, digests: tuple[str, ...] = ()) -> tuple[CustomRule, ...]:
+    """Run a file of custom rules, once per content and that of its files, and check its examples.
 
     Raises FilterFileError that names the file and its fault.
     """
     if path.suffix != ".py":
         raise FilterFileError(f"filters.custom: {path} is no Python file: its name must end in .py")
-    return _run_custom_rules(path, path.read_bytes())
+    return _run_custom_rules(path, path.read_bytes(), digests)
 
 
 @lru_cache(maxsize=32)
-def _run_custom_rules(path: Path, source: bytes) -> tuple[CustomRule, ...]:
+def _run_custom_rules(path: Path, source: bytes, _: tuple[str, ...]) -> tuple[CustomRule, ...]:
     """Compile the source itself: Python's cache would miss a second edit within a second."""
     module = ModuleType(f"tokenmill_custom_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}")
     module.__file__ = str(path)
@@ -338,23 +345,63 @@ def is_old_import(error: Exception) -> bool:
     return name is not None and name.startswith("assets.transforms")
 
 
-def read_tried(path: Path) -> list[dict[str, str | None]]:
+def read_tried(path: Path) -> Rows:
     """Read some documents of a raw part, and the beginning of their texts."""
     documents = pl.scan_parquet(path).select(list(CUSTOM_COLUMNS)).head(TRIED_DOCUMENTS)
     text = pl.col("text").str.slice(0, TRIED_CHARACTERS)
     return documents.with_columns(text).collect().to_dicts()
 
 
-def scores_of(config_json: str, folder: str, rows: list[dict[str, str | None]]) -> Scores:
+def as_documents(rows: Rows) -> pl.DataFrame:
+    """Return documents with the columns that custom rules see."""
+    return pl.DataFrame(rows, schema=CUSTOM_COLUMNS)
+
+
+def scores_of(config_json: str, folder: str, rows: Rows) -> Scores:
     """Return the scores that the custom rules of a FilterConfig give to documents, by rule."""
-    documents = pl.DataFrame(rows, schema=CUSTOM_COLUMNS)
     config = FilterConfig.model_validate_json(config_json)
-    scores = custom_scores(documents, custom_rules(config, Path(folder)))
+    scores = custom_scores(as_documents(rows), custom_rules(config, Path(folder)))
     return {name.removeprefix("custom_"): scores[name].to_list() for name in scores.columns}
 
 
-def try_custom_rules(config: FilterConfig, folder: Path, rows: list[dict[str, str | None]]) -> None:
+def scores_and_files(config_json: str, folder: str, rows: Rows) -> tuple[Scores, list[str]]:
+    """Return what `scores_of` does, and the files that the custom rules of a config's file open.
+
+    For a process of its own, in which the rules are not loaded yet.
+    """
+    config, documents = FilterConfig.model_validate_json(config_json), as_documents(rows)
+    opened: list[str] = []
+    if config.custom:
+        path = Path(folder, config.custom)
+        opened = opened_files(lambda: custom_scores(documents, load_custom_rules(path)))
+    return scores_of(config_json, folder, rows), opened
+
+
+def undeclared_files(config: FilterConfig, folder: Path, opened: Iterable[str]) -> list[str]:
+    """Return the files that custom rules open and the config does not name.
+
+    They are below its folder or that of the rules; packages (Python's, and Tokenmill's in a
+    checkout) are left out.
+    """
+    own = (folder / name for name in (config.custom or "", *config.custom_files))
+    base, *named = (os.path.realpath(path) for path in (folder, *own))
+    packages = [sys.prefix, sys.base_prefix, *import_module("assets").__path__]
+    packages += import_module("resources").__path__
+    inside, outside = (
+        tuple(os.path.join(os.path.realpath(each), "") for each in folders)
+        for folders in ([base, os.path.dirname(named[0])], packages)
+    )
+    return [
+        os.path.relpath(path, base)
+        for path in sorted({*map(os.path.realpath, opened)} - {*named})
+        if path.startswith(inside) and not path.startswith(outside) and os.path.isfile(path)
+    ]
+
+
+def try_custom_rules(config: FilterConfig, folder: Path, rows: Rows) -> None:
     """Raise FilterFileError if a rule gives a document another score in a second process.
+
+    So it does if the file of the rules opens one that `custom_files` does not name.
 
     A rule is Python: it may draw numbers, ask the clock, or hash a text, which Python does in
     another way in each process. Then every build would keep other documents.
@@ -366,7 +413,12 @@ def try_custom_rules(config: FilterConfig, folder: Path, rows: list[dict[str, st
         here = scores_of(*arguments)
     except Exception:  # noqa: BLE001  a rule may raise anything
         return
-    there = call_in_fresh_process(scores_of, *arguments)
+    there, opened = call_in_fresh_process(scores_and_files, *arguments)
+    if unknown := undeclared_files(config, folder, opened):
+        raise FilterFileError(
+            f"filters.custom: {config.custom} opens {unknown[0]!r}, so that a change of that file "
+            f"would change no document. Add it: {CUSTOM_FILES}: [{', '.join(unknown)}]"
+        )
     for name, scores in here.items():
         pairs = zip(rows, scores, there[name], strict=True)
         different = [(row, one, other) for row, one, other in pairs if one != other]

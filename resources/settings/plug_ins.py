@@ -96,12 +96,26 @@ def package_of(entry: EntryPoint) -> str:
 
 @cache  # a fingerprint of every part asks for it; and what is imported stays as it was
 def digest_of(entry: EntryPoint) -> str:
-    """Return the sha256 of the files of a plug-in's top-level module, as 64 hex digits."""
-    spec = find_spec(entry.module.partition(".")[0])
-    if spec is None or spec.origin is None:
-        return ""  # importing it fails, with the reason
-    is_package = bool(spec.submodule_search_locations)
-    root = Path(spec.origin).parent
+    """Return the sha256 of the files of a plug-in's top-level modules, as 64 hex digits."""
     digest = hashlib.sha256()
-    add_files(digest, root, root.rglob("*") if is_package else [Path(spec.origin)])
+    for name in modules_of(entry):
+        spec = find_spec(name)  # none: importing it fails, with the reason
+        folders = [Path(each) for each in (spec and spec.submodule_search_locations) or ()]
+        for folder in folders:  # several of a namespace
+            add_files(digest, folder, folder.rglob("*"))
+        if spec and spec.origin and not folders:
+            add_files(digest, Path(spec.origin).parent, [Path(spec.origin)])
     return digest.hexdigest()
+
+
+def modules_of(entry: EntryPoint) -> list[str]:
+    """Return the top-level modules of the package that adds an entry point, the entry's first.
+
+    An editable install lists them in top_level.txt alone (of setuptools), if at all.
+    """
+    own, package = entry.module.partition(".")[0], entry.dist
+    names = set(((package and package.read_text("top_level.txt")) or "").split())
+    for file in (package and package.files) or ():
+        if file.suffix == ".py" and not file.name.startswith("__editable__"):
+            names.add(file.parts[0].removesuffix(".py"))
+    return [own, *sorted(name for name in names - {own} if name.isidentifier())]

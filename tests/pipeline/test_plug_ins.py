@@ -109,6 +109,32 @@ def test_other_code_of_a_plug_in_makes_its_stages_again(
     assert len([*(tmp_path / "store/sharded/prose").glob("json_lines-*")]) == 2  # a trainer reads
 
 
+@pytest.mark.parametrize("listed", ["top_level.txt", "RECORD"])
+def test_all_modules_of_a_package_are_in_its_digest(installed: Path, listed: str) -> None:
+    alone = plug_ins.with_identity("rules", "shouting")
+    (about,) = installed.glob("*.dist-info")
+    names = {"top_level.txt": "tokenmill_examples\nshared_lists\n", "RECORD": "shared_lists.py,,\n"}
+    (about / listed).write_text(names[listed])
+    found = []
+    for content in ("WORDS = ['a']", "WORDS = ['b']"):
+        (installed / "shared_lists.py").write_text(content)
+        forget()
+        found.append(plug_ins.with_identity("rules", "shouting"))
+
+    assert len({alone, *found}) == 3
+
+
+def test_code_of_a_namespace_is_in_the_digest(installed: Path) -> None:
+    (installed / "tokenmill_examples/__init__.py").unlink(missing_ok=True)
+    forget()
+    before = plug_ins.with_identity("rules", "shouting")
+    with (installed / "tokenmill_examples/writer.py").open("a") as file:
+        file.write("\n# changed\n")
+    forget()
+
+    assert plug_ins.with_identity("rules", "shouting") != before
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -58,6 +58,11 @@ class FilterConfig(FrozenModel):
     custom: str | None = Field(
         default=None, description="Python file with custom rules, relative to pipeline.yaml"
     )
+    custom_files: tuple[str, ...] = Field(
+        default=(),
+        exclude_if=lambda names: not names,  # configs without it keep their fingerprints
+        description="every other file that `custom` opens, relative to pipeline.yaml",
+    )
     plug_ins: tuple[Annotated[str, AfterValidator(partial(check_plug_in, "rules"))], ...] = Field(
         default=(),
         exclude_if=lambda names: not names,  # configs without it keep their fingerprints
