@@ -1,7 +1,7 @@
 """Bring text to one form, so that equal documents are equal bytes; the wording never changes.
 
-Unicode form (NFC), line ends, control characters, overrides of the direction of text and the blank
-edges of a document are evened out.
+Unicode form (NFC), line ends, control characters, soft hyphens, overrides of the direction of text
+and the blank edges of a document are evened out.
 Numbers, URLs, indentation, inner spaces and paragraphs stay as they are. Off by default, because
 they are a matter of taste: repair of mojibake, the blanks at line ends, runs of blank lines,
 direction marks. NFC is slow, so one scan finds the lines that hold a character to change, and only
@@ -22,6 +22,7 @@ from resources.settings.filtering.filter_steps import NormalizeConfig
 
 # Line ends have a switch of their own. U+200C and U+200D stay: Persian and emoji need them.
 CONTROL_CHARACTERS = r"[\x00-\x08\x0E-\x1F\x7F-\x84\x86-\x9F\u{200B}\u{2060}\u{FEFF}]"
+SOFT_HYPHEN = r"\x{AD}"
 # U+200B stays beside a character of these: they write no blanks between words (UAX 14, class SA).
 SPACELESS = (
     r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Ahom}"
@@ -93,6 +94,7 @@ def _changes(config: NormalizeConfig) -> list[tuple[str, Change]]:
     controls = _replacement(f"{WORD_BREAK}|{CONTROL_CHARACTERS}", "$1")
     changes: list[tuple[bool, str, Change]] = [
         (config.control_characters, CONTROL_CHARACTERS, controls),
+        (config.soft_hyphens, SOFT_HYPHEN, _replacement(SOFT_HYPHEN, "")),
         (config.bidi_controls, BIDI_CONTROLS, _replacement(BIDI_CONTROLS, "")),
         (config.bidi_marks, BIDI_MARKS, _replacement(BIDI_MARKS, "")),
         (config.line_ends, ends, _replacement(ends, "\n")),

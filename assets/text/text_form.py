@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.text.table_rows import change_where
+from assets.text.table_rows import change_where, numbers_between
 
 TEXT_FORM = 2  # 1 is the text as it is
 MOST_ROUNDS = 16  # of edits of what edits made: a bound for texts that are made to have no end
@@ -80,18 +80,27 @@ def traced_form_of(text: str) -> tuple[str, Places]:
     for _ in range(MOST_ROUNDS):
         before = text
         for pattern in _patterns(text):
-            parts, kept, at = list[str](), list[Places](), 0
-            for match in pattern.finditer(text):
-                if (new := _edit(match)) != match[0]:
-                    own = places[match.start() : match.end()]
-                    parts += [text[at : match.start()], new]
-                    kept += [places[at : match.start()]]
-                    kept += [np.tile([own[0, 0], own[-1, 1]], (len(new), 1))]
-                    at = match.end()
-            text, places = "".join([*parts, text[at:]]), np.concatenate([*kept, places[at:]])
+            edits = [(m.start(), m.end(), _edit(m)) for m in pattern.finditer(text)]
+            edits = [each for each in edits if text[each[0] : each[1]] != each[2]]
+            text, places = pattern.sub(_edit, text), _moved(places, edits)
         if text == before:
             break
     return text, places
+
+
+def _moved(places: Places, edits: list[tuple[int, int, str]]) -> Places:
+    """Return the places after some edits: first character, end, and what is there instead."""
+    if not edits:
+        return places
+    starts, ends = np.array([each[:2] for each in edits]).T
+    sizes = np.array([len(new) for _, _, new in edits])
+    is_kept = np.ones(len(places) + 1, np.bool_)
+    is_kept[numbers_between(starts, ends)] = False
+    before: Places = (np.cumsum(is_kept) - is_kept)[starts]
+    new = np.column_stack([places[starts, 0], places[ends - 1, 1]])
+    return np.insert(
+        places[is_kept[:-1]], np.repeat(before, sizes), np.repeat(new, sizes, axis=0), axis=0
+    )
 
 
 def _patterns(text: str) -> tuple[re.Pattern[str], ...]:

@@ -16,6 +16,7 @@ from assets.filtered.normalize import (
     LINE_ENDS,
     MOJIBAKE,
     NFC_CANDIDATES,
+    SOFT_HYPHEN,
     WORD_BREAK,
     normalize_text,
 )
@@ -77,6 +78,7 @@ def test_runs_of_blank_lines_and_final_blanks_stay_by_default() -> None:
         ("a\r\nb\rc\n", "a\nb\nc"),
         ("a\x00b\x07\x7f\x84\ufeff\u2060c", "abc"),
         ("zero\u200bwidth\u200b", "zerowidth"),
+        ("Silben\xadtren\xad\u0301nung\xad \xad", "Silbentreńnung"),
         ("one\x0ctwo\x0bthree\x85four", "one\ntwo\nthree\nfour"),
         ("\n \t\n    x = 1\n\n", "    x = 1"),
         ("end \u3000\n ", "end"),
@@ -93,6 +95,7 @@ def test_noise_goes(text: str, expected: str) -> None:
         ("nfc", "e\u0301"),
         ("line_ends", "a\r\nb\rc"),
         ("control_characters", "a\x00b"),
+        ("soft_hyphens", "a\xadb"),
         ("strip", "\na "),
     ],
 )
@@ -141,7 +144,8 @@ def test_twice_is_once(texts: list[str]) -> None:
 @given(st.lists(TEXTS, max_size=4))
 def test_words_survive_in_order(texts: list[str]) -> None:
     noise = re.compile(
-        r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u200b\u2060\ufeff\u202a-\u202e\u2066-\u2069]"
+        r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u2060\ufeff\u202a-\u202e"
+        r"\u2066-\u2069]"
     )
     words = [unicodedata.normalize("NFC", noise.sub("", text)).split() for text in texts]
     normalized = [text.replace("\u200b", "") for text in normalize(*texts) if text is not None]
@@ -242,6 +246,7 @@ def test_rows_are_changed_as_by_the_regexes_alone(texts: list[str]) -> None:
     rows = pl.Series("text", texts, dtype=pl.String)
 
     plain = rows.str.replace_all(f"{WORD_BREAK}|{CONTROL_CHARACTERS}", "$1")
+    plain = plain.str.replace_all(SOFT_HYPHEN, "")
     plain = plain.str.replace_all(LINE_ENDS, "\n")
     plain = plain.str.normalize("NFC").str.strip_chars_end().str.replace(r"\A\s*\n", "")
 

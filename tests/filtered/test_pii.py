@@ -463,6 +463,33 @@ def test_a_list_of_values_is_not_read_to_its_end() -> None:
     assert MAX_VALUES < read < MAX_VALUES + 10_000
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "write to ⟦jane\xad.doe@exam\xadple.com⟧, bye",
+        "⟦jane.doe@exa\u200bmple.com⟧ and ⟦j\u200eane@ex\u200dample.com⟧\u200b.",
+        "naïve — ⟦jane.doe&#64;example&#46;com⟧ &#8212; ⟦j&#x61;ne&amp;#64;example.com⟧",
+        '{"mail": "é\\u00e9 ⟦jane\\u0040example.com⟧"}',
+        "⟦jane@<b>example</b>.com⟧ <b>or</b> not",
+        "写信给⟦ｊａｎｅ＠ｅｘａｍｐｌｅ．ｃｏｍ⟧，谢谢",
+        "card ⟦4111\u200b1111\u200b1111\u200b1111⟧",
+        "iban ⟦DE89\xad3704\xad0044\xad0532\xad0130\xad00⟧",
+        "key ⟦AKIA\xad" + "Q3EGRXK7\xad7ZLWN5DT⟧ of a page",
+        "ﬁne &#38; naïve ½ \U0001f600, a\xadb &copy; 2\u200b3",
+    ],
+)
+def test_a_value_with_something_in_it_that_nobody_sees_is_found(text: str) -> None:
+    plain = text.replace("⟦", "").replace("⟧", "")
+    assert marked(plain) == text
+    redacted = find(plain)[0]
+    assert find(*redacted)[0] == redacted
+
+
+def test_a_disguised_value_is_found_far_into_a_long_text() -> None:
+    text = "so\xadft words " * 40_000 + "j\xadane@example.com" + " a\xadb" * 1_000
+    assert find(text)[0] == [text.replace("j\xadane@example.com", PLACEHOLDERS["email"])]
+
+
 def test_offsets_are_characters() -> None:
     text = "日本👩‍🔬é a@b.com и 93.184.216.34"
 

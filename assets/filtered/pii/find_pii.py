@@ -5,7 +5,8 @@ IBANs, secrets in URLs, passwords, API keys and private keys. `SCANS` has their 
 validators.
 Trade-off: Rust patterns search every text, Python checks only the candidates. Check digits, issued
 ranges and the few characters around a candidate decide, never a model of the language. Names and
-street addresses are not detected. Placeholders are words in brackets, which no pattern matches;
+street addresses are not detected. Values with something in them that nobody sees are found in the
+form of the text (`disguised`). Placeholders are words in brackets, which no pattern matches;
 rows where a span may have hidden another are searched again, so redaction is idempotent.
 """
 
@@ -24,6 +25,7 @@ from assets.filtered.pii.candidates import (
     clue_tables,
     windows_of,
 )
+from assets.filtered.pii.disguised import find_disguised
 from assets.filtered.pii.scan import Scan
 from assets.text.buffers import text_buffers
 from assets.text.chat_messages import change_messages
@@ -169,6 +171,13 @@ def _find_all(
     Redacted texts are searched again.
     """
     spans, unsure, is_full = find_once(texts, scans)
+    disguised = find_disguised(texts, lambda forms: find_once(forms, scans)[0])
+    if len(disguised):
+        disguised = disguised[~is_full[disguised[:, 0]]]
+        spans, _ = without_overlap(np.concatenate([spans, disguised]))
+        spans = _without_full(spans, is_full)
+        unsure = np.union1d(unsure, disguised[:, 0])
+        unsure = unsure[~is_full[unsure]]
     for _ in range(_MAX_ROUNDS - 1):
         if not len(unsure):
             break

@@ -192,6 +192,10 @@ class NormalizeConfig(FrozenModel):
         default=True,
         description="removes C0 and C1 controls except tabs and line ends, and U+FEFF, 200B, 2060",
     )
+    soft_hyphens: bool = Field(
+        default=True,
+        description="removes U+00AD, which says where a word may be hyphenated, and shows nothing",
+    )
     strip: bool = Field(
         default=True,
         description="removes blank lines at the start and white space at the end of the text",
