@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 
 from corpus_loader.seal import sealed
+from resources.store.inventory import ACCEPTED
 from resources.store.medium import medium_of
 from resources.store.records import to_line
 
-FOLDER = "_accepted"
 ANY_STATE = "released"
 
 
@@ -39,7 +39,7 @@ class AcceptedShrink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def path_of(root: Path, source: str, after: int, state: str) -> Path:
     """Return the path of a consent."""
-    return root / FOLDER / f"{source}-{after:08d}-{state}.json"
+    return root / ACCEPTED / f"{source}-{after:08d}-{state}.json"
 
 
 def record_consent(root: Path, accepted: AcceptedShrink) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from resources.settings.pipeline import Settings
+from resources.store.inventory import DOWNLOADS
 from resources.store.named_states import Rollback
 from resources.store.store import Store
 
@@ -43,7 +44,7 @@ class Corpus:
     @property
     def downloads(self) -> Path:
         """Folder of the files of URL sources."""
-        return self.store.root / "_downloads"
+        return self.store.root / DOWNLOADS
 
 
 def stops_on_error(corpus: Corpus) -> bool:

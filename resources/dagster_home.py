@@ -15,6 +15,8 @@ from pathlib import Path
 
 from resources.errors import UsageError
 from resources.settings.pipeline import config_path
+from resources.store.disk import write_temporary
+from resources.store.inventory import RUNS
 from resources.store.records import fingerprint_of, to_json
 from resources.store.scratch import place_of
 
@@ -98,7 +100,7 @@ def note_store(store: Path) -> None:
 
 def records_folder(store: Path) -> Path:
     """Return the folder of our records about the runs on a store."""
-    return dagster_home() / "tokenmill_runs" / fingerprint_of(str(store.resolve()))[:12]
+    return dagster_home() / RUNS / fingerprint_of(str(store.resolve()))[:12]
 
 
 def tables_folder(store: Path) -> Path:
@@ -109,6 +111,4 @@ def tables_folder(store: Path) -> Path:
 def write_record(path: Path, content: bytes) -> None:
     """Write a file of our records, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(content)
-    temporary.replace(path)
+    os.replace(write_temporary(path.parent, path.name, content), path)

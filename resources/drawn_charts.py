@@ -22,6 +22,7 @@ import numpy as np
 
 from resources.charts import Areas, Bars, Chart, Panel, Panels
 from resources.dagster_home import dagster_home, write_record
+from resources.store.inventory import PICTURES, RUNS
 from resources.store.records import fingerprint_of
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def as_address(chart: bytes) -> str:
 
 def kept_picture(chart: Chart) -> str:
     """Return the picture of a chart, drawn unless it was before."""
-    folder = dagster_home() / "tokenmill_runs" / "pictures"
+    folder = dagster_home() / RUNS / PICTURES
     digest = fingerprint_of([VERSION, msgspec.json.encode(chart).decode()])
     path = folder / f"{digest}.svg"
     try:

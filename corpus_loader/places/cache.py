@@ -28,9 +28,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.files import TEMPORARY_PREFIX
 
 FOLDER = "shards"
-TEMPORARY, FETCHING = ".tmp-", ".fetch-"
+FETCHING = ".fetch-"
 IS_SHA256 = re.compile(r"[0-9a-f]{64}")
 POLL_SECONDS = 0.05
 MOST_TRIES = 20
@@ -50,7 +51,7 @@ class Cache:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CorpusError(cannot_keep(self.folder, error)) from error
-        for pattern in (TEMPORARY, FETCHING):
+        for pattern in (TEMPORARY_PREFIX, FETCHING):
             for path in self.folder.glob(f"{pattern}*"):
                 self.remove(path)
 
@@ -126,7 +127,7 @@ class Cache:
         while (lock := locked(fetching, fcntl.LOCK_EX, create=True)) is None:
             if path.exists():
                 return
-            on_the_way = sizes_of(self.folder.glob(f"{TEMPORARY}{path.name}-*"))
+            on_the_way = sizes_of(self.folder.glob(f"{TEMPORARY_PREFIX}{path.name}-*"))
             if (arrived := max(on_the_way.values(), default=0)) > fetched:
                 deadline, fetched = time.monotonic() + PATIENCE_SECONDS, arrived
             if time.monotonic() > deadline:
@@ -146,7 +147,7 @@ class Cache:
 
     def write(self, path: Path, num_bytes: int, blocks: Blocks) -> str | None:
         """Download to a temporary name, then link it to its own; returns a fault, if any."""
-        temporary = self.folder / f"{TEMPORARY}{path.name}-{uuid.uuid4().hex}"
+        temporary = self.folder / f"{TEMPORARY_PREFIX}{path.name}-{uuid.uuid4().hex}"
         descriptor = locked(temporary, fcntl.LOCK_SH, create=True)
         if descriptor is None:  # a process that just started took it for a leftover
             return None

@@ -96,6 +96,9 @@ AT_ONCE = {".idx", ".rows"}  # they say where rows are, and are a hundredth of t
 MANIFEST = re.compile(r"([0-9]{8})\.json")
 TAGS = "_tags"  # folder of the store: a file per tag, which names a manifest of every partition
 TAKEDOWNS = "_takedowns"  # folder of the store: a file per request
+TEMPORARY_PREFIX = (
+    ".tmp-"  # begins the name of a file that is being written, in the folder of its place
+)
 IS_TAG_NAME = re.compile(r"(?![0-9a-f]{32}\Z)[A-Za-z][A-Za-z0-9._-]{0,63}\Z")
 Verify = Literal["background", "first", False]  # when a file's sha256 is checked
 

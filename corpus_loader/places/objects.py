@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.files import TEMPORARY_PREFIX
 from corpus_loader.places.threads import map_in_threads
 from corpus_loader.places.traffic import READ, REQUESTS, WRITTEN, count
 from corpus_loader.places.transports import BLOCK_BYTES, Interrupted, Patience
@@ -227,7 +228,7 @@ class Objects:
 
         A cut transfer goes on where it was, or from the start if the object changed meanwhile.
         """
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        temporary = path.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{path.name}")
         patience = Patience()
         before: list[ObjectInfo] = []
 

@@ -20,9 +20,10 @@ from pathlib import Path
 
 import msgspec
 
+from resources.store.disk import remove_temporaries
+from resources.store.inventory import LOCK_NAME as LOCK_NAME
 from resources.store.records import to_json
 
-LOCK_NAME = ".run.lock"
 POLL_SECONDS = 0.5
 FIRST_NOTE_SECONDS, LONGEST_NOTE_SECONDS = 30.0, 600.0
 NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
@@ -112,7 +113,8 @@ def run_lock(
 ) -> Iterator[None]:
     """Hold the lock of a store; while another run holds it, wait and tell for whom.
 
-    `pause` sleeps for so many seconds, and raises to end the wait.
+    What killed writers left beside the stages is removed. `pause` sleeps for so many seconds, and
+    raises to end the wait.
     """
     path = store / LOCK_NAME
     store.mkdir(parents=True, exist_ok=True)
@@ -125,6 +127,8 @@ def run_lock(
         yield
         return
     try:
+        for beside in store.glob("_*"):  # the stages, which their own writers sweep
+            remove_temporaries(beside)
         yield
     finally:
         release(path, descriptor)

@@ -16,9 +16,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from resources.dagster_home import records_folder
+from resources.dagster_home import records_folder, write_record
 from resources.engine.cost import Usage
 from resources.runs.run_lock import close, release, try_take
+from resources.store.inventory import NOTES
 from resources.store.records import to_json
 
 MOST_NOTES = 50
@@ -81,10 +82,7 @@ class OpenNote:
 def change_note(store: Path, note: RunNote, **fields: Any) -> RunNote:
     """Write a note with other values of some fields, in one move; return it."""
     changed = msgspec.structs.replace(note, **fields)
-    folder = notes_folder(store)
-    temporary = folder / f".{note.run_id}.{os.getpid()}"
-    temporary.write_bytes(to_json(changed))
-    temporary.replace(folder / f"{note.run_id}.json")
+    write_record(notes_folder(store) / f"{note.run_id}.json", to_json(changed))
     return changed
 
 
@@ -96,7 +94,7 @@ def new_note(run_id: str, job: str, steps: tuple[str, ...], partitions: tuple[st
 
 def notes_folder(store: Path) -> Path:
     """Return the folder of the notes on a store's runs."""
-    return records_folder(store) / "runs"
+    return records_folder(store) / NOTES
 
 
 def lock_path(folder: Path, run_id: str) -> Path:
@@ -106,7 +104,7 @@ def lock_path(folder: Path, run_id: str) -> Path:
 
 def read_notes(store: Path) -> list[RunNote]:
     """Return the notes on a store's runs, the newest first."""
-    found = (read_note(path) for path in notes_folder(store).glob("*.json"))
+    found = (read_note(path) for path in notes_folder(store).glob("[!.]*.json"))
     return sorted((note for note in found if note), key=lambda note: -note.started)
 
 
@@ -163,7 +161,7 @@ def can_judge(note: RunNote) -> bool:
 
 def remove_old(folder: Path) -> None:
     """Remove the oldest notes beyond the limit."""
-    paths = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+    paths = sorted(folder.glob("[!.]*.json"), key=lambda path: path.stat().st_mtime)
     for path in paths[: -(MOST_NOTES - 1)]:
         for suffix in (".json", ".lock", ".told"):
             path.with_suffix(suffix).unlink(missing_ok=True)

@@ -20,8 +20,9 @@ from typing import Any
 
 import xxhash
 
+from corpus_loader.places.files import TEMPORARY_PREFIX as TEMPORARY_PREFIX
+
 HASH_BLOCK_BYTES = 1 << 20
-TEMPORARY_PREFIX = ".tmp-"
 LIBC = ctypes.CDLL(None, use_errno=True)
 BLOCK_BYTES = 4 << 20  # that is hashed by itself, in a file of which ranges are read
 LARGE_BYTES = 1 << 20  # of a file that is worth a write of its own; smaller ones go together
@@ -123,6 +124,14 @@ def write_temporary(folder: Path, name: str, content: bytes) -> Path:
     temporary = folder / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{name}"
     temporary.write_bytes(content)
     return temporary
+
+
+def remove_temporaries(folder: Path) -> None:
+    """Remove the temporary files below a folder; the caller is the only writer."""
+    for place, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            if name.startswith(TEMPORARY_PREFIX):
+                remove(Path(place, name))
 
 
 def make_folder(path: Path) -> None:

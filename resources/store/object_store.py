@@ -41,12 +41,11 @@ from corpus_loader.places.transports import read_blocks
 from resources.store.disk import make_folder, write_temporary
 from resources.store.known_objects import KnownObjects
 from resources.store.records import MANIFESTS, RECORDS, StoreError
-from resources.store.scratch import Scratch, make_room, place_of, use
+from resources.store.scratch import LEASES, Scratch, make_room, place_of, use
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-LEASES = "_writers"
 WRITER, SWEEPER = ".writer", ".sweeper"
 RENEW_SECONDS = 30.0
 # Of a writer longer than the retries of a request, after which a renewal gives up. A sweeper stops

@@ -30,6 +30,7 @@ from resources.store.disk import make_folder, remove, try_lock_alone, write_temp
 
 MARK = ".remote.json"
 USERS = ".users"
+LEASES = "_writers"  # of the object store
 SCRATCH_VARIABLE = "TOKENMILL_SCRATCH"
 GRACE_SECONDS = 60.0  # between the look for a copy and its use by a process that computes no part
 SWEEP_SHARE = 0.9  # of the limit that is left by a sweep: the next one is some files away

@@ -43,7 +43,7 @@ from resources.store.disk import (
     hash_file,
     make_folder,
     note_boot,
-    remove,
+    remove_temporaries,
     sync_folder,
     try_lock_alone,
     write_temporary,
@@ -142,7 +142,7 @@ class Store:
         for path in sorted(self.root.glob("*/*/.lock")):
             with open(path, "ab") as lock:
                 if try_lock_alone(lock.fileno()):
-                    self.partition(path.parent.parent.name, path.parent.name).remove_temporaries()
+                    remove_temporaries(path.parent)
 
     def file_of(self, manifest: Manifest, file: FileRecord) -> PublishedFile:
         """Return a file that a manifest names, to be checked when it is read."""
@@ -338,13 +338,6 @@ class Partition:
         records = {f"{RECORDS}/{record_name(part.name, part.fingerprint)}" for part in parts}
         return records | {file.path for part in parts for file in part.files}
 
-    def remove_temporaries(self) -> None:
-        """Remove the temporary files; the caller is the only writer."""
-        for place, folders, names in os.walk(self.folder):
-            for name in (*folders, *names):
-                if name.startswith(TEMPORARY_PREFIX):
-                    remove(Path(place, name))
-
     def check_after_power_cut(self, lock: Lock) -> None:
         """Remove the records of parts that a power cut may have damaged; the caller is alone.
 
@@ -379,7 +372,7 @@ class Partition:
         """
         with self.medium.hold(self.folder) as hold:
             if hold.lock is not None and hold.is_alone():
-                self.remove_temporaries()
+                remove_temporaries(self.folder)
                 self.check_after_power_cut(hold.lock)
             hold.share()
             self.held, self.seen = hold, max(self.manifest_numbers(), default=0)

@@ -13,7 +13,7 @@ from every_stage import run_stage
 
 from assets.raw.asset import STAGE as RAW
 from assets.raw.shrink_files import ACCEPT_SHRINK
-from resources.accepted_shrinks import ANY_STATE, FOLDER, AcceptedShrink, record_consent
+from resources.accepted_shrinks import ANY_STATE, AcceptedShrink, record_consent
 from resources.store.store import StoreError
 
 
@@ -61,7 +61,7 @@ def test_a_file_that_is_gone_fails_the_source_until_that_is_accepted(built: Path
 
     run_stage(replace(corpus, flags=frozenset({ACCEPT_SHRINK})), RAW)
     assert rows_kept(corpus) == 20
-    [record] = (built / "store" / FOLDER).iterdir()
+    [record] = (built / "store" / "_accepted").iterdir()
     assert record.name.startswith("news-00000001-")
     run_stage(corpus, RAW)
 

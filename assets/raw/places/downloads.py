@@ -42,7 +42,7 @@ from corpus_loader.places.transports import RETRY_VARIABLE, Interrupted, pause, 
 from corpus_loader.places.url_secrets import authorization, is_torn, shown, split_url
 from resources.errors import InputError
 from resources.settings.sources import SourceConfig, identity_of, is_web_url
-from resources.store.disk import sync_folder
+from resources.store.disk import TEMPORARY_PREFIX, sync_folder
 from resources.store.records import fingerprint_of
 
 READ_SECONDS = 60.0  # longer than the loader's: some servers make the file when it is asked for
@@ -313,7 +313,7 @@ def encoding_of(answer: Answer) -> str:
 
 
 def _write(target: Path, blocks: Iterator[bytes]) -> FileDigest:
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    descriptor, name = tempfile.mkstemp(prefix=TEMPORARY_PREFIX, dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.writelines(blocks)

@@ -9,7 +9,6 @@ materialized.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ import xxhash
 from assets.raw.places.file_digests import FileDigest, FileStatus, digest_files
 from assets.raw.places.find_inputs import find_inputs
 from resources.corpus import Corpus
+from resources.dagster_home import write_record
 from resources.errors import InputError
 from resources.run_reports import report_path
 from resources.settings.sources import web_places
@@ -129,11 +129,8 @@ class KnownFiles:
 
 def write_cache(path: Path, content: object) -> None:
     """Write what is known, with a checksum."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     encoded = msgspec.msgpack.encode(content)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(xxhash.xxh3_128_digest(encoded) + encoded)
-    temporary.replace(path)
+    write_record(path, xxhash.xxh3_128_digest(encoded) + encoded)
 
 
 def read_cache(path: Path, kind: type[Content]) -> Content | None:

@@ -20,6 +20,7 @@ from assets.raw.readers.input_file import InputFile, Slice
 from corpus_loader.seal import sealed, unsealed
 from resources.corpus import Corpus
 from resources.store.disk import make_folder, write_temporary
+from resources.store.inventory import PATCHES
 from resources.store.medium import medium_of
 from resources.store.records import to_line
 from resources.store.scratch import place_of
@@ -27,7 +28,6 @@ from resources.store.store import StoreError
 
 RAW_LIMIT_BYTES = 65536  # that quarantine shows of a record
 PatchKey = tuple[str, int, str]
-FOLDER = "_patches"
 
 
 class PatchFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,12 +38,12 @@ class PatchFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def folder_of(corpus: Corpus, source: str) -> Path:
     """Return the folder of a source's patches."""
-    return corpus.store.root / FOLDER / source
+    return corpus.store.root / PATCHES / source
 
 
 def patch_paths(root: Path) -> list[Path]:
     """Return the files of patches that a store has, of all sources, in the order of coming."""
-    folders = [root / FOLDER / source for source in medium_of(root).names(root / FOLDER)]
+    folders = [root / PATCHES / source for source in medium_of(root).names(root / PATCHES)]
     return [path for folder in folders for path in paths_in(folder)]
 
 
