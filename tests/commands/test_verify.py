@@ -18,11 +18,16 @@ from verbs import Cli
 from assets.raw.places.patch_files import Patch, add_patches
 from assets.stages import STAGES
 from corpus_loader.seal import sealed, unsealed
+from pipeline_defs.commands.life.faults import READERS
 from pipeline_defs.commands.life.repair import repair
 from pipeline_defs.commands.life.verify import find_faults
 from pipeline_defs.commands.main import main
+from pipeline_defs.commands.share.iceberg_folders import TableDigests
 from pipeline_defs.definitions import build_defs
 from resources.runs.run_notes import read_notes
+from resources.store.disk import hash_file
+from resources.store.inventory import INVENTORY
+from resources.store.records import FileRecord, to_line
 from resources.takedowns import Takedown, add_takedown
 
 LATE = {"name": "late", "budgets": {"prose": 500}}
@@ -280,6 +285,39 @@ def test_damaged_patches_takedowns_tags_and_holds_are_named(
     assert "_tags/v1.json is damaged" in said
     assert "_holds/prose.json is damaged" in said
     assert said.endswith(": 5 differ\n")
+
+
+def test_damaged_indexes_and_tables_are_named(
+    corpus: Any, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
+    cli.out("find", "--build-index")
+    folder = corpus.store.root / "iceberg-deduped_copy/prose"
+    for name in ("a", "b"):
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+        (folder / f"data/{name}.parquet").write_bytes(b"rows")
+    assert "digests.json: no digests of the table's files" in cli.out("verify", code=1)
+    digests = hash_file(folder / "data/a.parquet")
+    files = [FileRecord("", f"data/{name}.parquet", 0, 4, *digests) for name in ("a", "b")]
+    (folder / "digests.json").write_bytes(sealed(to_line(TableDigests((*files,)))))
+    cli.out("verify")
+    flip_bit(folder / "data/a.parquet")
+    (folder / "data/b.parquet").unlink()
+    index = one(corpus, "raw/prose/*.find-1.bin")
+    flip_bit(index)
+
+    said = cli.out("verify", code=1)
+
+    assert f"{folder}/data/a.parquet: sha256 " in said
+    assert f"{folder}/data/b.parquet: missing" in said
+    assert f"{index} is damaged: page " in said
+    flip_bit(index)
+    cut_end(index)
+    assert f"{index} is damaged" in cli.out("verify", code=1)
+
+
+def test_every_file_that_has_a_reader_is_read() -> None:
+    assert {each.name for each in INVENTORY if each.check == "reader"} == READERS.keys()
 
 
 def test_a_damaged_manifest_is_said_to_be_written_again(corpus: Any) -> None:

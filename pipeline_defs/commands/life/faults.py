@@ -24,10 +24,14 @@ import xxhash
 
 from assets.mixed.mixed_records import MIXED
 from assets.mixed.mixture_files import mixture_files, read_mixture
-from assets.raw.places.patch_files import patch_paths, read_patch_file
+from assets.raw.places.patch_files import read_patch_file
 from assets.sharded.shard_files import MANIFEST_NAME
+from pipeline_defs.commands.look.find_index import check_index
+from pipeline_defs.commands.share.iceberg_folders import read_digests
+from resources.dagster_home import records_folder
+from resources.store.inventory import DIGESTS, stored_files
 from resources.store.medium import medium_of
-from resources.store.named_states import read_rollbacks, read_tags
+from resources.store.named_states import Rollback, Tag, read_named
 from resources.store.records import FileRecord, Manifest, PartRecord, add_stats, fingerprint_of
 from resources.store.scratch import place_of
 from resources.store.store import Partition, Store, StoreError, is_written, part_stem
@@ -146,18 +150,37 @@ def drawn_by_newest(store: Store, phase: Partition) -> Named:
 
 
 def unreadable_files(root: Path) -> Iterator[str]:
-    """Say which patches, takedowns, tags and holds cannot be read, with the next step."""
-    reads: list[Callable[[], object]] = [
-        partial(read_patch_file, path) for path in patch_paths(root)
-    ]
-    numbers = range(1, count_takedowns(root) + 1)
-    reads += [partial(read_takedown, takedown_path(root, number)) for number in numbers]
-    reads += [partial(read_tags, root), partial(read_rollbacks, root)]
-    for read in reads:
+    """Say which files that no manifest names are not what their reader expects."""
+    reads: dict[Path, Callable[[Path], object]] = {}
+    for each in stored_files(root, records_folder(root), with_stages=True):
+        if each.declared and each.declared.check == "reader":
+            reads[each.path] = READERS[each.declared.name]
+        elif each.declared and each.declared.check == "digests":
+            reads[each.path.parents[1] / DIGESTS] = check_table  # which may be missing
+    for number in range(1, count_takedowns(root) + 1):  # likewise
+        reads[takedown_path(root, number)] = read_takedown
+    for path, read in reads.items():
         try:
-            read()
+            read(path)
         except StoreError as error:
             yield str(error)
+
+
+def check_table(path: Path) -> None:
+    """Raise StoreError if files of a table are not as the digests of the last push say."""
+    differing = compare({path.parent / each.path: each for each in read_digests(path)})
+    if lines := [f"{place_of(path)}: {what}" for path, what in sorted(differing.items())]:
+        raise StoreError("\n".join([*lines, "The next push of the table writes them again."]))
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "patches": read_patch_file,
+    "takedowns": read_takedown,
+    "tags": partial(read_named, kind=Tag),
+    "holds": partial(read_named, kind=Rollback),
+    "find indexes": check_index,
+    "digests": check_table,
+}
 
 
 def check_partition(partition: Partition) -> tuple[list[Fault], Named]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
-from pipeline_defs.commands.look.gram_blocks import documents_with, mark_blocks
+from pipeline_defs.commands.look.gram_blocks import check_pages, documents_with, mark_blocks
 from resources.corpus import Corpus
 from resources.errors import check_name
 from resources.store.disk import write_temporary
@@ -49,10 +49,7 @@ class TextPart:
         try:
             return documents_with(np.memmap(self.index, np.uint8, "r"), strings)
         except ValueError as error:
-            raise StoreError(
-                f"{place_of(self.index)} is damaged: {error}. Remove it; `corpus find "
-                "--build-index` makes it again."
-            ) from error
+            raise damaged(self.index, error) from error
 
     def build_index(self) -> int:
         """Write the index; return its bytes."""
@@ -97,6 +94,22 @@ def build_indexes(corpus: Corpus, stage: str, sources: Sequence[str]) -> str:
         size = sum(pool.map(TextPart.build_index, new))
     seconds = time.monotonic() - began
     return f"{len(new):,} of {len(parts):,} parts indexed: {size / 1e6:,.1f} MB in {seconds:.1f} s."
+
+
+def check_index(path: Path) -> None:
+    """Raise StoreError if an index is damaged."""
+    try:
+        check_pages(np.frombuffer(b"".join(medium_of(path.parent).blocks(path)), np.uint8))
+    except ValueError as error:
+        raise damaged(path, error) from error
+
+
+def damaged(path: Path, error: ValueError) -> StoreError:
+    """Return the error of an index that is not what was written."""
+    return StoreError(
+        f"{place_of(path)} is damaged: {error}. Remove it; `corpus find --build-index` makes it "
+        "again."
+    )
 
 
 def remove_indexes(store: Store, takedowns: Iterable[Takedown]) -> None:

@@ -124,6 +124,13 @@ def read_page(pages: Bytes, number: int) -> Bytes:
     return page
 
 
+def check_pages(pages: Bytes) -> None:
+    """Raise ValueError if a page of a part is damaged."""
+    pages = pages.reshape(-1, PAGE + 8)
+    for number in range(len(pages)):
+        read_page(pages, number)
+
+
 def strings_of(text: str, *, ignore_case: bool) -> list[bytes]:
     """Return what every text with a string has in its pages; none if that is too short.
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -42,13 +43,21 @@ from pyiceberg.typedef import Record
 
 from assets.mixed.phase_source_files import ListedRows, bucket_of, removed_of
 from assets.sharded.shard_files import files_of, split_of
-from pipeline_defs.commands.share.iceberg_folders import STAGES, IcebergFolder
+from corpus_loader.seal import sealed
+from pipeline_defs.commands.life.faults import check_table
+from pipeline_defs.commands.share.iceberg_folders import (
+    STAGES,
+    IcebergFolder,
+    TableDigests,
+    read_digests,
+)
 from pipeline_defs.commands.share.pushed_files import as_parquet, corpus_files, forbidden_state
-from resources.store.disk import make_folder, write_temporary
+from resources.store.disk import hash_file, make_folder, write_temporary
+from resources.store.inventory import DIGESTS
 from resources.store.medium import medium_of
 from resources.store.named_states import read_tags
-from resources.store.records import Manifest, StoreError, fingerprint_of
-from resources.store.scratch import place_of
+from resources.store.records import FileRecord, Manifest, StoreError, fingerprint_of, to_line
+from resources.store.scratch import place_of, scratch_of
 
 VERSION = re.compile(r"v([0-9]+)\.metadata\.json")
 HINT = "metadata/version-hint.text"
@@ -96,29 +105,55 @@ class IcebergTable(IcebergFolder):
     def write(self) -> str:
         """Write the table anew from the kept manifests, and remove what it no longer has.
 
-        Return what it has now. Without any state it is removed.
+        If a file is not as the last push left it, all are. Return what it has now. Without any
+        state it is removed.
         """
         medium, before, version = medium_of(self.folder), None, 0
+        pushed = self.pushed_files()
         found = [VERSION.fullmatch(name) for name in medium.names(self.folder / "metadata")]
         if numbers := [int(each[1]) for each in found if each]:
             version = max(numbers)
             content = medium.read(self.folder / f"metadata/v{version}.metadata.json")
-            before = TableMetadataV2.model_validate_json(content)
+            with suppress(ValueError):  # damaged
+                before = TableMetadataV2.model_validate_json(content)
+        if not pushed:
+            self.remove()
         known = {each.snapshot_id: each for each in before.snapshots} if before else {}
         states = [*self.states(known)]
+        known = known if pushed else {}
         kept = {name for each in states for name in self.own_files(each)}
         if states:
             after = self.metadata(states, known, before.table_uuid if before else uuid.uuid4())
-            if before is None or before.refs != after.refs:
+            if before is None or not pushed or before.refs != after.refs:
                 version += 1
                 path = self.folder / f"metadata/v{version}.metadata.json"
                 if not medium.create(path, after.model_dump_json().encode()):
                     raise StoreError(f"{place_of(path)} was written meanwhile. Push again.")
                 self.put(HINT, str(version).encode())
             kept |= {f"metadata/v{version}.metadata.json", HINT}
+            self.put_digests(pushed, kept)
+            kept.add(DIGESTS)
         self.remove(kept)
         newest = len(states[-1].files) if states else 0
         return f"{len(states):,} snapshots, the newest of {newest:,} files"
+
+    def pushed_files(self) -> dict[str, FileRecord]:
+        """Return the files of the last push; none if one changed since: objects are not read."""
+        with suppress(StoreError):
+            if scratch_of(self.folder) is None:
+                check_table(self.folder / DIGESTS)
+            return {each.path: each for each in read_digests(self.folder / DIGESTS)}
+        return {}
+
+    def put_digests(self, pushed: Mapping[str, FileRecord], names: Collection[str]) -> None:
+        """Write the digests of files, those of copies that stayed from the last push."""
+        there, records = {*medium_of(self.folder).files_below(self.folder)}, []
+        for name in sorted(there.intersection(names)):
+            if name in pushed and name.startswith("data/"):
+                records.append(pushed[name])
+            elif medium_of(self.folder).bring(path := self.folder / name):
+                records.append(FileRecord("", name, 0, path.stat().st_size, *hash_file(path)))
+        self.put(DIGESTS, sealed(to_line(TableDigests((*records,)))))
 
     def states(self, known: Collection[int]) -> Iterator[State]:
         """Yield the kept states, but those with a document that was taken down.

@@ -18,7 +18,6 @@ from cyclopts import Parameter
 from assets.mixed.mixed_records import MIXED
 from assets.sharded.pinned_shards import pinned_places
 from assets.sharded.sharded_records import SHARDED
-from corpus_loader.places.files import TAGS
 from pipeline_defs.commands.share.iceberg_folders import iceberg_folders
 from pipeline_defs.commands.share.push_iceberg import write_table
 from pipeline_defs.commands.states.state_chain import SOURCE_STAGES
@@ -33,12 +32,12 @@ from pipeline_defs.commands.terminal import (
 )
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
+from resources.dagster_home import records_folder
 from resources.errors import UsageError
-from resources.store.disk import TEMPORARY_PREFIX
+from resources.store.inventory import remove_stored, stored_files
 from resources.store.medium import medium_of
-from resources.store.named_states import HOLDS, rollback_path
 from resources.store.named_states import delete as delete_hold
-from resources.store.preview_files import PREVIEWS, REPORT, preview_paths
+from resources.store.named_states import rollback_path
 from resources.store.records import MANIFESTS
 from resources.store.scratch import place_of
 from resources.store.store import Partition, Store
@@ -192,21 +191,19 @@ def collect(
 
 
 def beside_stages(store: Store, *, is_dry: bool) -> Iterator[Garbage]:
-    """Sweep temporary files of killed writers of tags and holds, and previews of no partition."""
-    found: dict[tuple[str, str], dict[Path, int]] = {}
-    for folder in (store.root / TAGS, store.root / HOLDS):
-        for name, size in medium_of(folder).sizes(folder).items():
-            if name.startswith(TEMPORARY_PREFIX):
-                found.setdefault((folder.name, ""), {})[folder / name] = size
+    """Sweep what killed writers left, and what was made of partitions that are gone."""
+    found, paths = dict[tuple[str, str], dict[str, int]](), list[Path]()
     there = {(each.stage, each.name) for each in store.partitions()}
-    for stage, partition, path in preview_paths(store.root):
-        if stage != REPORT and (stage, partition) not in there:
-            size = medium_of(path.parent).size(path) or 0
-            found.setdefault((PREVIEWS, partition), {})[path] = size
-    for (stage, partition), sizes in found.items():
-        if not is_dry:
-            medium_of(store.root).remove_all([*sizes])
-        files = {str(path.relative_to(store.root / stage)): size for path, size in sizes.items()}
+    for each in stored_files(store.root, records_folder(store.root)):
+        is_gone = each.stage is not None and (each.stage, each.partition) not in there
+        if each.text == "left" or (each.text == "remade" and is_gone):
+            top, _, name = each.name.partition("/")
+            size = medium_of(each.path.parent).size(each.path) or 0
+            found.setdefault((top, each.partition or ""), {})[name] = size
+            paths.append(each.path)
+    if not is_dry:
+        remove_stored(store.root, paths)
+    for (stage, partition), files in found.items():
         yield Garbage(stage, partition, 0, sum(files.values()), files)
 
 
