@@ -10,10 +10,9 @@ records, which link to them. They follow from the newest state, and are no part 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from resources.store.disk import make_folder, write_temporary
+from resources.store.disk import make_folder, remove_temporaries, write_temporary
 from resources.store.medium import medium_of
 
 PREVIEWS = "_previews"
@@ -36,27 +35,10 @@ def page_path(root: Path) -> Path:
 def write_preview(path: Path, content: str) -> None:
     """Write a preview, or remove the one that is there if there is nothing to show."""
     medium = medium_of(path.parent)
+    if path.parent.name == REPORT:  # a command writes there that waits for no run
+        remove_temporaries(path.parent)
     if content:
         make_folder(path.parent)
         medium.publish(write_temporary(path.parent, path.name, content.encode()), path)
     else:
         medium.remove_all([path])
-
-
-def preview_paths(root: Path) -> Iterator[tuple[str, str, Path]]:
-    """Yield stage, partition and path of every preview that is there."""
-    medium = medium_of(root)
-    for stage in medium.names(root / PREVIEWS):
-        for name in medium.names(root / PREVIEWS / stage):
-            if name.endswith(SUFFIX) and not name.startswith("."):
-                partition = name.removesuffix(SUFFIX)
-                yield stage, partition, preview_path(root, stage, partition)
-            elif f"{stage}/{name}" == PAGE:
-                yield REPORT, "all", page_path(root)
-
-
-def remove_previews(root: Path, is_meant: Callable[[str, str], bool]) -> int:
-    """Remove the previews of some stages and partitions; return their number."""
-    paths = [path for stage, partition, path in preview_paths(root) if is_meant(stage, partition)]
-    medium_of(root).remove_all(paths)
-    return len(paths)

@@ -178,7 +178,7 @@ def test_a_takedown_removes_the_record_from_its_patch_and_the_proof_finds_one_th
     (path.parent / "00000002.json").write_bytes(from_backup)
     said = cli.out("takedown", "prove", code=1)
     assert "_patches/prose/00000002.json: --purge removes the record from the patch" in said
-    assert "1 states and patches hold" in said
+    assert "1 states and files hold" in said
     assert main(["takedown", "prove", "--purge"]) == 0
     build(corpus, "raw")
     assert main(["takedown", "prove"]) == 0

@@ -19,7 +19,7 @@ from assets.raw.asset import STAGE as RAW
 from pipeline_defs.commands.main import main
 from resources.dagster_home import tables_folder, write_record
 from resources.materialize.excerpts import as_excerpt
-from resources.store.preview_files import preview_path, write_preview
+from resources.store.preview_files import page_path, preview_path, write_preview
 
 
 def text_of(number: int) -> str:
@@ -134,7 +134,7 @@ def test_previews_and_tables_of_runs_lose_what_was_taken_down(
     content = f"| doc_id | text |\n|---|---|\n| {doc_id} | {as_excerpt(text_of(7), 80)} |"
     write_preview(own, content)
     write_preview(other, "| other |")
-    old = tables_folder(root) / "raw/notes.json"
+    old = tables_folder(root) / "raw/prose.json"
     write_record(old, b'{"xxh3": "0", "preview": "| ...", "columns": []}')
 
     assert main(["takedown", "--url", "https://a.example/7", "--reason", "asked"]) == 0
@@ -142,9 +142,37 @@ def test_previews_and_tables_of_runs_lose_what_was_taken_down(
     build_stages(corpus, [RAW])
     write_preview(own, content.replace(doc_id, "no id"))
     said = cli.out("takedown", "prove", code=1)
-    assert "_previews/raw/prose.md: --purge removes the preview" in said
+    assert "_previews/raw/prose.md: --purge removes it" in said
     assert main(["takedown", "prove", "--purge"]) == 0
     assert not own.exists()
+
+
+def test_what_a_killed_command_left_holds_no_text_after_a_takedown(corpus: Any, cli: Cli) -> None:
+    page = page_path(corpus.store.root)
+    write_preview(page, "whole")
+    left = page.with_name(".tmp-1-all.html")
+    left.write_text(text_of(7))
+    assert [each["files"].keys() for each in cli.json("states", "gc")["partitions"]] == [
+        {"report/.tmp-1-all.html"}
+    ]
+    assert main(["takedown", "--url", "https://a.example/7", "--reason", "asked"]) == 0
+    assert not left.exists() and not page.exists()
+    left.write_text(text_of(7))
+    write_preview(page, "whole")
+    assert not left.exists(), "the same command leaves none of an earlier one"
+
+
+def test_the_proof_searches_what_nobody_declares(corpus: Any, cli: Cli) -> None:
+    assert main(["takedown", "--url", "https://a.example/7", "--reason", "asked"]) == 0
+    build_stages(corpus, [RAW])
+    assert main(["takedown", "prove", "--purge"]) == 0
+    notes = corpus.store.root / "_notes/mine.txt"
+    notes.parent.mkdir()
+    for path in (notes, corpus.store.root / "mine.txt"):
+        path.write_text(text_of(7))
+        said = cli.out("takedown", "prove", "--purge", code=1)
+        assert f"{path}: no command writes such a file: remove it" in said
+        path.unlink()
 
 
 def test_a_preview_of_no_partition_is_garbage(corpus: Any, cli: Cli) -> None:

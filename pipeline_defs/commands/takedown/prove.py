@@ -22,10 +22,11 @@ from pipeline_defs.commands.takedown.store_search import Search, Seen, spellings
 from pipeline_defs.commands.terminal import alone_on, one_line, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
+from resources.dagster_home import records_folder
 from resources.errors import UsageError
+from resources.store.inventory import TABLES, StoredFile, remove_stored, stored_files
 from resources.store.medium import medium_of
 from resources.store.named_states import delete, read_rollback, read_tags, tag_path
-from resources.store.preview_files import preview_paths
 from resources.store.scratch import place_of
 from resources.store.store import Partition, part_stem
 from resources.takedowns import Takedown, forbidden_documents, read_takedowns
@@ -69,6 +70,7 @@ def prove(
     with alone_on(corpus.store.root, "corpus takedown prove"):
         placed = reversed([*enumerate(takedowns)])  # of a URL or domain in many the first counts
         owners = {key: place for place, t in placed for key in (*t.addresses, *t.domains)}
+        corpus.store.remove_temporaries()
         search = Search(wanted_by(takedowns), spellings(corpus), owners)
         accepted = accepted_documents(corpus, search.wanted)
         began = time.monotonic()
@@ -80,7 +82,7 @@ def prove(
     say(*lines_of(corpus, held), *remaining_lines(search, takedowns, held))
     say(*accepted_lines(search, accepted), *beside)
     seconds, num_held = time.monotonic() - began, len(held) + len(beside)
-    verdict = f"{num_held} states and patches hold" if num_held else "nothing holds"
+    verdict = f"{num_held} states and files hold" if num_held else "nothing holds"
     say(
         f"{len(takedowns):,} takedowns, {num_files:,} files searched in {seconds:.1f} s: {verdict} "
         f"a document, its id or its text{', but what stays on purpose' if accepted else ''}."
@@ -92,20 +94,23 @@ def prove(
 def beside_stages(
     corpus: Corpus, search: Search, accepted: Accepted, *, is_purge: bool
 ) -> Iterator[str]:
-    """Yield lines on patches and previews that hold something that is not accepted, or purge it."""
-    previews = []
-    for stage, _, path in preview_paths(corpus.store.root):
-        medium_of(path.parent).bring(path)
-        if not_accepted(search.file(path, stage), accepted):
-            previews.append(path)
+    """Yield lines on files beside the stages with something that is not accepted, or purge it."""
+    root, held = corpus.store.root, list[StoredFile]()
+    for each in stored_files(root, records_folder(root)):
+        is_table = each.name.startswith(TABLES)  # searched with the stages
+        if each.text in ("remade", "left", None) and not is_table:
+            medium_of(each.path.parent).bring(each.path)
+            if not_accepted(search.file(each.path, ""), accepted):
+                held.append(each)
     if is_purge:
         forget_patches(corpus, search.wanted)
-        medium_of(corpus.store.root).remove_all(previews)
-        previews = []
+        remove_stored(root, [each.path for each in held if each.declared])
+        held = [each for each in held if each.declared is None]
     for path in patches_meant(corpus, search.wanted):
         yield f"{place_of(path)}: --purge removes the record from the patch"
-    for path in previews:
-        yield f"{place_of(path)}: --purge removes the preview; a build writes it again without"
+    for each in held:
+        step = "--purge removes it" if each.declared else "no command writes such a file: remove it"
+        yield f"{place_of(each.path)}: {step}"
 
 
 def search_store(corpus: Corpus, search: Search, accepted: Accepted) -> tuple[list[Held], int]:

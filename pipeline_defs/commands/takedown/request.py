@@ -27,16 +27,15 @@ from assets.raw.raw_records import RAW
 from assets.raw.taken_down_files import forget_patches, hash_of, wanted_by
 from assets.text.marks import MARK_BYTES, id_marks, passage_marks, text_marks
 from pipeline_defs.commands.look.find_index import remove_indexes
-from pipeline_defs.commands.share.iceberg_folders import iceberg_folders
 from pipeline_defs.commands.takedown.find import FoundDocuments, find
 from pipeline_defs.commands.terminal import alone_on, check_one_given, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
-from resources.dagster_home import tables_folder
+from resources.dagster_home import records_folder
 from resources.errors import UsageError
 from resources.settings.named_files import NamedFileError, read_named_file
+from resources.store.inventory import remove_stored, stored_files
 from resources.store.named_states import read_rollbacks, read_tags
-from resources.store.preview_files import remove_previews
 from resources.store.store import Store
 from resources.takedowns import (
     URL_FORM,
@@ -139,7 +138,7 @@ def recorded(
 
 
 def forget(corpus: Corpus, takedowns: Sequence[Takedown]) -> int:
-    """Remove what is left beside the stages: previews, indexes, tables, records of patches.
+    """Remove what is left beside the stages: what is made again, indexes, records of patches.
 
     Return the number of files of patches. Previews and tables of sources without a document of the
     takedowns stay. Those of stages that are of all sources come back with the next build, as far as
@@ -148,24 +147,13 @@ def forget(corpus: Corpus, takedowns: Sequence[Takedown]) -> int:
     concerned = {source for each in takedowns for source in each.parts}
     if concerned:
         others = {*corpus.settings.source_names()} - concerned
-        remove_previews(corpus.store.root, lambda _stage, partition: partition not in others)
-        remove_old_tables(corpus.store.root)
+        root, remove = corpus.store.root, list[Path]()
+        for each in stored_files(root, records_folder(root)):
+            if each.text in ("remade", "left") and each.partition not in others:
+                remove.append(each.path)
+        remove_stored(root, remove)
         remove_indexes(corpus.store, takedowns)
-        for table in iceberg_folders(corpus.store):
-            if table.source not in others:
-                table.remove()
     return forget_patches(corpus, wanted_by(takedowns))
-
-
-def remove_old_tables(root: Path) -> None:
-    """Remove what earlier versions kept of main tables, with the first rows, beside run reports."""
-    for path in tables_folder(root).glob("*/*.json"):
-        try:
-            is_old = isinstance(msgspec.json.decode(path.read_bytes())["preview"], str)
-        except (msgspec.DecodeError, KeyError, TypeError):
-            is_old = True
-        if is_old:
-            path.unlink(missing_ok=True)
 
 
 def named_states_with(store: Store) -> Iterator[str]:
