@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import time
 from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -118,6 +120,20 @@ def test_planning_asks_for_one_byte(site: RangeSite, tmp_path: Path) -> None:
     file = find(tmp_path, site.url("a.jsonl"))
     assert site.asked == [("a.jsonl", 0, 1)]
     assert (file.bytes, file.place, file.name) == (len(BODY), site.url("a.jsonl"), file.place)
+
+
+@pytest.mark.parametrize("seconds", [0, 60])
+def test_a_second_change_within_a_second_of_last_modified_is_seen(
+    site: RangeSite, tmp_path: Path, seconds: int
+) -> None:
+    changed = formatdate(time.time() - seconds, usegmt=True)
+    site.headers["a.jsonl"] = {"ETag": 'W/"1"', "Last-Modified": changed}
+    digests = []
+    for letter in (b"a", b"b"):
+        site.files["a.jsonl"] = BODY.replace(b"e", letter)
+        digests.append(find(tmp_path, site.url("a.jsonl")).digest)
+
+    assert len(set(digests)) == (2 if seconds == 0 else 1)
 
 
 def test_secrets_are_sent_and_shown_nowhere(

@@ -19,6 +19,8 @@ import time
 import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +54,7 @@ URL_SAFE = "%/:?#[]@!$&'()*+,;="  # RFC 3986 2.2, and what is percent-encoded al
 
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+RACY = timedelta(seconds=2)
 SECRET_CHARS = 4  # a shorter value is no secret, and occurs in any text
 UNAUTHORIZED = frozenset({401, 403})
 # Files may be stored so, and be sent as they are, also by ranges: their first bytes tell.
@@ -288,7 +291,16 @@ def _copied(
 
 
 def _validators(answer: Answer) -> tuple[str | None, str | None]:
-    return answer.headers.get("ETag"), answer.headers.get("Last-Modified")
+    """Return ETag and Last-Modified, the latter unless a second change may have the same.
+
+    It counts whole seconds: a file that changed less than two before the answer may change once
+    more in that second (RFC 9110 8.8.2.2).
+    """
+    changed, answered = answer.headers.get("Last-Modified"), answer.headers.get("Date", "")
+    with suppress(TypeError, ValueError):  # a server without a clock, or with no time in it
+        if parsedate_to_datetime(answered) - parsedate_to_datetime(changed or "") < RACY:
+            changed = None
+    return answer.headers.get("ETag"), changed
 
 
 def version_of_answer(answer: Answer) -> FileDigest | None:
