@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -107,6 +106,8 @@ MODEL = "filters.fasttext.path"  # checked when it is loaded, and of any size
 OPT_OUT = "filters.rules.opt_out"
 CUSTOM_FILES = "filters.custom_files"
 LARGE_FILE_BYTES = 16 << 20  # below, hashing takes at most 10 ms
+OURS = [Path(__file__).parents[2] / each for each in ("assets", "resources", "corpus_loader")]
+PACKAGES = tuple(f"{os.path.realpath(each)}/" for each in (sys.prefix, sys.base_prefix, *OURS))
 PROFANITY = DATA / "profanity.json"
 VOCABULARY = DATA / "medical_vocabulary.json"
 NEW_IMPORT = (
@@ -352,49 +353,35 @@ def read_tried(path: Path) -> Rows:
     return documents.with_columns(text).collect().to_dicts()
 
 
-def as_documents(rows: Rows) -> pl.DataFrame:
-    """Return documents with the columns that custom rules see."""
-    return pl.DataFrame(rows, schema=CUSTOM_COLUMNS)
-
-
 def scores_of(config_json: str, folder: str, rows: Rows) -> Scores:
     """Return the scores that the custom rules of a FilterConfig give to documents, by rule."""
     config = FilterConfig.model_validate_json(config_json)
-    scores = custom_scores(as_documents(rows), custom_rules(config, Path(folder)))
+    documents = pl.DataFrame(rows, schema=CUSTOM_COLUMNS)
+    scores = custom_scores(documents, custom_rules(config, Path(folder)))
     return {name.removeprefix("custom_"): scores[name].to_list() for name in scores.columns}
 
 
 def scores_and_files(config_json: str, folder: str, rows: Rows) -> tuple[Scores, list[str]]:
-    """Return what `scores_of` does, and the files that the custom rules of a config's file open.
+    """Return what `scores_of` does, and the files that the config's own rules open.
 
     For a process of its own, in which the rules are not loaded yet.
     """
-    config, documents = FilterConfig.model_validate_json(config_json), as_documents(rows)
-    opened: list[str] = []
-    if config.custom:
-        path = Path(folder, config.custom)
-        opened = opened_files(lambda: custom_scores(documents, load_custom_rules(path)))
+    own = FilterConfig.model_validate_json(config_json).model_copy(update={"plug_ins": ()})
+    opened = opened_files(lambda: scores_of(own.model_dump_json(), folder, rows))
     return scores_of(config_json, folder, rows), opened
 
 
 def undeclared_files(config: FilterConfig, folder: Path, opened: Iterable[str]) -> list[str]:
-    """Return the files that custom rules open and the config does not name.
-
-    They are below its folder or that of the rules; packages (Python's, and Tokenmill's in a
-    checkout) are left out.
-    """
-    own = (folder / name for name in (config.custom or "", *config.custom_files))
-    base, *named = (os.path.realpath(path) for path in (folder, *own))
-    packages = [sys.prefix, sys.base_prefix, *import_module("assets").__path__]
-    packages += import_module("resources").__path__
-    inside, outside = (
-        tuple(os.path.join(os.path.realpath(each), "") for each in folders)
-        for folders in ([base, os.path.dirname(named[0])], packages)
-    )
+    """Return the files of the project, and beside the rules, that the config does not name."""
+    named = [
+        os.path.realpath(folder / name) for name in (config.custom or "", *config.custom_files)
+    ]
+    base = os.path.realpath(folder)
+    inside = f"{base}/", f"{os.path.dirname(named[0])}/"
     return [
         os.path.relpath(path, base)
-        for path in sorted({*map(os.path.realpath, opened)} - {*named})
-        if path.startswith(inside) and not path.startswith(outside) and os.path.isfile(path)
+        for path in opened
+        if path.startswith(inside) and not path.startswith(PACKAGES) and path not in named
     ]
 
 
