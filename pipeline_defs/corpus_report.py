@@ -45,7 +45,9 @@ def disclosure_asset(corpus: Corpus) -> dg.AssetsDefinition:
         forms = import_module("pipeline_defs.commands.share.disclose")
         path, facts = preview_path(corpus.store.root, REPORT, DISCLOSURE), forms.gather(corpus)
         write_preview(path, forms.render("eu", facts))
-        return {"path": dg.MetadataValue.path(place_of(path)), "state": facts.state}
+        unknown = sum(fact.value is None for fact in facts.facts)
+        place = dg.MetadataValue.path(place_of(path))
+        return {"path": place, "unknown_facts": unknown, "state": facts.state}
 
     return written_last(
         DISCLOSURE,

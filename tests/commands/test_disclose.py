@@ -233,6 +233,9 @@ def test_a_run_writes_the_summary_and_a_takedown_removes_it(
     found = dagster_build(corpus, "mixed").asset_materializations_for_node("disclosure")
     summary = corpus.store.root / "_previews/report/disclosure.md"
     assert found[0].metadata["path"].value == str(summary)
+    told = json.loads(cli.out("disclose", "--form", "json"))["facts"]
+    unknown = sum(fact["value"] is None for fact in told)
+    assert found[0].metadata["unknown_facts"].value == unknown > 0
     assert summary.read_text("utf-8") == cli.out("disclose", "--form", "eu")
     cli.out("states", "gc", "--delete")
     assert summary.exists()

@@ -49,7 +49,6 @@ from resources.takedowns import (
 from resources.urls import parse_url
 
 SHOWN_ROWS = 20  # of a file
-NEXT = ("Next:", "corpus build", "corpus takedown prove --purge")
 SHOWN_REQUESTS = 20  # of a file of notices, those that found something
 MOST_FILE_BYTES = 64 << 20
 DOC_ID = re.compile(r"[0-9a-f]{32}")
@@ -113,7 +112,7 @@ def request(  # noqa: PLR0913  what a notice can say
     asked = partial(Notice.asked, form=form, command=notice, near=near)
     requests = [asked(notice)] if file is None else requests_in(file, asked)
     say(*recorded(corpus, requests, are_many=file is not None, is_dry=dry_run))
-    say(*(["Nothing was recorded."] if dry_run else NEXT))
+    say(*(["Nothing was recorded."] if dry_run else next_steps(corpus.store)))
     return 0
 
 
@@ -135,6 +134,15 @@ def recorded(
         yield f"Records of yours are gone from {num_patched:,} files of patches."
     yield from named_states_with(store)
     yield f"Searched in {time.monotonic() - began:.1f} s."
+
+
+def next_steps(store: Store) -> Iterator[str]:
+    """Yield the commands that remove what was taken down, in order."""
+    yield "Next:"
+    for source, rollback in read_rollbacks(store.root).items():
+        if forbidden_in_rollback(store, rollback):
+            yield f"corpus states rollback {source} --release"
+    yield from ("corpus build", "corpus takedown prove --purge")
 
 
 def forget(corpus: Corpus, takedowns: Sequence[Takedown]) -> int:
