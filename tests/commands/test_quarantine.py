@@ -79,6 +79,14 @@ def test_list_counts_by_file_and_error_with_next_steps(corpus: Any, cli: Cli) ->
     assert all(each["next_step"] for each in counts)
 
 
+def test_before_a_build_nothing_is_in_quarantine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
+
+    assert cli.out("quarantine", "list") == "No record is in quarantine.\n"
+
+
 def test_list_and_show_escape_what_records_hold(corpus: Any, cli: Cli) -> None:
     shown = cli.out("quarantine", "list")
     shown += cli.out("quarantine", "show", "prose", "--file", "input/prose/bad.jsonl")

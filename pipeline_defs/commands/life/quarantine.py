@@ -87,7 +87,8 @@ def list_quarantine(
     names = corpus.settings.source_names()
     built = [name for name in names if corpus.store.newest_or_none(RAW, name) is not None]
     names = [source] if source else built
-    counts = pl.concat([count_kinds(read_quarantine(corpus, name, file)) for name in names])
+    found = [NO_QUARANTINE, *(read_quarantine(corpus, name, file) for name in names)]
+    counts = count_kinds(pl.concat(found))
     if json:
         print_json(counts.to_dicts())
     elif counts.is_empty():

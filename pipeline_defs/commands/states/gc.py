@@ -172,7 +172,7 @@ def collect(
     """
     places = {(each.stage, each.name): each for each in store.partitions()}
     for stage in SOURCE_STAGES:  # of a removed source also those without a manifest
-        for name in removed.keys() & set(medium_of(store.root).names(store.root / stage)):
+        for name in sorted(removed.keys() & {*medium_of(store.root).names(store.root / stage)}):
             places[stage, name] = store.partition(stage, name)
     for partition in sorted(places.values(), key=lambda each: each.stage != MIXED.name):
         needed = None
