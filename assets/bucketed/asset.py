@@ -12,8 +12,10 @@ from msgspec.structs import asdict
 
 from assets.bucketed.bucketed_records import (
     BUCKETED,
+    LIKE_HELD_OUT,
     SEQUENCE_IDS,
     TOKENS,
+    TOO_LONG,
     BucketedManifest,
     BucketedProvenance,
     ClassFacts,
@@ -50,8 +52,6 @@ from resources.store.records import (
 )
 from resources.tasks import Plan, Task, tasks_of
 
-TOO_LONG = "long_conversation"  # reason of a conversation that is left out
-LIKE_HELD_OUT = "like_held_out"  # reason of a document that shares much with a held-out one
 BUCKETED_COLUMNS = {
     "bucket": "number of its bucket",
     **{name: meaning for name, meaning in ROW_COLUMNS.items() if name != "tokens"},

@@ -10,8 +10,10 @@ from assets.tokenized.tokenized_records import TokenizedProvenance
 from resources.settings.buckets import BucketLayout
 from resources.store.records import Manifest, StageRecords
 
+TOO_LONG = "long_conversation"  # why `bucketed` leaves a conversation out
 TOKENS = "tokens"  # kinds of file "tokens-0", ...: those of the window's parts, under a second name
 SEQUENCE_IDS = "sequence_ids"  # kind of file: identities uint64 [rows, 2], tokens uint32 [rows]
+LIKE_HELD_OUT = "like_held_out"  # why a document that shares much with a held-out one is left out
 MARKS = "marks"  # the part of `held_out` with the marks of all parts
 SHARES = "shares"  # the part of `leakage` with its result, and its kind of file
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from assets.deduped.clusters.duplicates import drop_duplicates
 from assets.deduped.decontamination.contamination import tag_documents
+from assets.deduped.deduped_records import CONTAMINATED
 from assets.deduped.repeats.repeated_lines import CHANGE_SCHEMA, cut_repeated, units_of
 from assets.deduped.repeats.substrings import cut_spans
 from resources.settings.dedup import DedupConfig
@@ -76,7 +77,7 @@ def dedupe(documents: pl.DataFrame, findings: Findings, config: DedupConfig) -> 
         if config.decontamination.action == "tag":
             result.documents = tag_documents(kept, result.hits, config.decontamination)
         else:
-            result.reject("contaminated", result.hits.filter("is_contaminated")["doc_id"])
+            result.reject(CONTAMINATED, result.hits.filter("is_contaminated")["doc_id"])
     if findings.spans is not None and config.substrings is not None:
         result.cut("substrings", cut_spans(result.documents, findings.spans, config.substrings))
     if findings.repeated is not None:

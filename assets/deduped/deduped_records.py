@@ -8,6 +8,7 @@ from assets.deduped.index.band_index import Segment
 from assets.deduped.index.ledger import LedgerEntry, PartKey
 from resources.store.records import Empty, Manifest, PartRecord, StageRecords
 
+CONTAMINATED = "contaminated"  # why a document with an item of an evaluation set is removed
 STATE = "components"  # the part of `duplicates` with digests of decided components
 
 

@@ -35,6 +35,7 @@ from assets.tokenized.round_trip import RoundTrip, round_trip
 from assets.tokenized.token_spellings import token_kinds
 from assets.tokenized.tokenized_records import (
     NO_TOKENS,
+    REJECTED,
     TOKENIZED,
     TOKENIZER,
     MarkedTokenFacts,
@@ -77,7 +78,6 @@ from resources.store.store import StoreError, typed
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 CHATS_VERSION = 2  # raised when conversations are encoded in another way; texts keep their parts
-REJECTED = "rejected"  # kind of file: conversations that are not encoded, and why
 
 NO_OFFSETS = {"offsets": False}  # of the config of earlier versions: their parts stay
 

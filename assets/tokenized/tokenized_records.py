@@ -8,6 +8,7 @@ import polars as pl
 from resources.store.records import Manifest, StageRecords
 
 NO_TOKENS = "no_tokens"  # why `tokenized` rejects a document
+REJECTED = "rejected"  # kind of file: conversations that are not encoded, and why
 
 
 class TokenFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -87,9 +87,8 @@ def other_numbers(stats: Stats[Any], ran: RunReport) -> dict[str, MetadataValue 
 
 
 def reasons_table(stats: Stats[Any]) -> Table | None:
-    """Tabulate the rejected rows by reason, the most frequent first; None without any."""
-    reasons = sorted(stats.rejected.items(), key=lambda item: -item[1])
-    rows = [(reason, count, round(count / stats.rows_in, 4)) for reason, count in reasons if count]
+    """Tabulate the rows that are not kept by reason; None if all are."""
+    rows = [(why, count, round(count / stats.rows_in, 4)) for why, count in stats.removed().items()]
     return Table(("reason", "rows", "share"), rows) if rows else None
 
 

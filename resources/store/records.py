@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 Compression = Literal["zstd", "lz4", "none"]
+DUPLICATE, UNREADABLE = "duplicate", "unreadable"  # reasons beside those of stages
 DEFAULT_COMPRESSION: Compression = "zstd"
 LEVEL = 1  # of zstd: level 3 takes twice as long, for a tenth less
 MANIFESTS, RECORDS = "_manifests", "_parts"  # folders of a partition
@@ -67,6 +68,12 @@ class Stats(msgspec.Struct, Generic[Numbers], frozen=True, forbid_unknown_fields
         """Return whether every row is accounted for, and none twice."""
         out = self.rows_kept + sum(self.rejected.values()) + self.duplicates + self.quarantined
         return self.rows_in == out
+
+    def removed(self) -> dict[str, int]:
+        """Return the rows that are not kept by reason, the most frequent first."""
+        beside = {DUPLICATE: self.duplicates, UNREADABLE: self.quarantined}
+        ordered = sorted((self.rejected | beside).items(), key=lambda item: (-item[1], item[0]))
+        return {reason: count for reason, count in ordered if count}
 
 
 class FileRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

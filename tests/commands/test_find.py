@@ -46,7 +46,7 @@ def test_a_kept_document_is_shown_with_its_place_and_its_shard(found: Any) -> No
     [hit] = result["hits"]
     assert code == 0
     assert (hit["source"], hit["file"], hit["row"]) == ("prose", "input/prose/a.jsonl", 1413)
-    assert hit["fate"] == "kept"
+    assert hit["fate"] == "in training shards"
     assert hit["shards"]
     assert result["documents"] == 82
     assert "river 7a" in hit["around"]
@@ -54,9 +54,9 @@ def test_a_kept_document_is_shown_with_its_place_and_its_shard(found: Any) -> No
 
 def test_copies_and_rejected_documents_are_shown_with_the_reason(found: Any) -> None:
     fates = [hit["fate"] for hit in found(SHARED_TEXT)[1]["hits"]]
-    assert sorted(fate.split()[0] for fate in fates) == ["duplicate", "kept"]
+    assert sorted(fate.split()[0] for fate in fates) == ["duplicate", "in"]
     [hit] = found("5 µm")[1]["hits"]
-    assert hit["fate"].startswith("removed by filtered: ")
+    assert hit["fate"].startswith("rejected: length.too_short")
     assert "\x1b" not in hit["around"]
 
 

@@ -19,15 +19,26 @@ import msgspec
 import polars as pl
 from cyclopts import Parameter
 
+from assets.bucketed.bucketed_records import TOO_LONG
 from assets.deduped.document_files import read_some
 from assets.text.table_rows import count_bytes
+from assets.tokenized.tokenized_records import NO_TOKENS, REJECTED
 from pipeline_defs.commands.look.find_index import TextPart, build_indexes, parts_of
 from pipeline_defs.commands.look.find_query import Options, Query
-from pipeline_defs.commands.look.trace_document import cluster_of, deduped_of, rows_of, rows_with
+from pipeline_defs.commands.look.trace_document import (
+    cluster_of,
+    deduped_of,
+    leakage_of,
+    rows_of,
+    rows_with,
+    tokens_of,
+)
 from pipeline_defs.commands.published_documents import newest_part, path_of
 from pipeline_defs.commands.terminal import Json, Positive, alone_on, one_line, print_json, say
 from pipeline_defs.load_corpus import load_corpus
+from pipeline_defs.record_fates import Fate, complete_chain, fate_of
 from resources.corpus import Corpus
+from resources.store.kept_manifests import CHAIN
 from resources.store.records import PartRecord
 
 AROUND = 40  # characters shown on both sides of the string
@@ -105,7 +116,7 @@ def search(corpus: Corpus, query: Query, parts: Sequence[TextPart], limit: int) 
         num_texts, num_bytes = num_texts + documents, num_bytes + size
         left = limit - len(hits)
         for row in found.head(left).iter_rows(named=True):
-            fate, shards = fate_of(corpus, part.source, part.record, row["doc_id"])
+            fate, shards = document_fate(corpus, part.source, part.record, row["doc_id"])
             place_in = row["origin"]["file"], row["origin"]["row"], row["url"]
             hits.append(Hit(row["doc_id"], part.source, *place_in, fate, shards, row["around"]))
         if found.height > left or len(hits) == limit:
@@ -144,24 +155,46 @@ def excerpt(text: str, place: int) -> str:
     return one_line(text[max(0, start - AROUND) : start + 2 * AROUND])
 
 
-def fate_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> tuple[str, list[str]]:
+def document_fate(
+    corpus: Corpus, source: str, part: PartRecord, doc_id: str
+) -> tuple[str, list[str]]:
     """Return what became of a document, and the rows of shards that hold it."""
     decision: list[dict[str, list[str]]] = []
     if filtered := newest_part(corpus, "filtered", source, part.name):
         decision = rows_with(path_of(corpus, *filtered, "decisions"), doc_id, ["reasons"])
     if not decision:
-        return "not filtered yet", []
+        return f"{Fate.IN_NO_SHARD}: not filtered yet", []
     if reasons := decision[0]["reasons"]:
-        return f"removed by filtered: {', '.join(reasons)}", []
+        return f"{fate_of('filtered', reasons[0])}: {', '.join(reasons)}", []
     cluster = cluster_of(corpus, source, part, doc_id)
     if cluster is not None and cluster.kept_doc_id != doc_id:
-        return f"duplicate ({cluster.method}) of {cluster.kept_doc_id}", []
+        return f"{Fate.DUPLICATE} ({cluster.method}) of {cluster.kept_doc_id}", []
     deduped = deduped_of(corpus, source, part, doc_id)
-    if deduped is None:
-        return "kept by filtered", []
-    if not deduped.kept:
-        steps = ", ".join(change.step for change in deduped.changes if change.is_rejected)
-        return f"removed by deduped{steps and f': {steps}'}", []
+    if deduped is not None and not deduped.kept:
+        if steps := [change.step for change in deduped.changes if change.is_rejected]:
+            return f"{fate_of('deduped', steps[0])}: {', '.join(steps)}", []
+        if sets := sorted({hit.set for hit in deduped.contamination}):
+            return f"{Fate.CONTAMINATED}: {', '.join(sets)}", []
     found = rows_of(corpus, source, doc_id)
-    fate = f"kept, held out for {found.split}" if found.split else "kept"
+    if not found.rows:
+        return why_in_no_shard(corpus, source, part, doc_id), []
+    fate = f"{Fate.HELD_OUT} for {found.split}" if found.split else str(Fate.IN_SHARDS)
     return fate, [f"{each.shard}:{each.row}" for each in found.rows]
+
+
+def why_in_no_shard(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> str:
+    """Return what became of a document that `deduped` keeps, and that no row of a shard has."""
+    chain = complete_chain({stage: corpus.store.newest_or_none(stage, source) for stage in CHAIN})
+    encoded, leakage = (
+        newest_part(corpus, "tokenized", source, part.name),
+        leakage_of(corpus, doc_id),
+    )
+    if "sharded" not in chain or encoded is None:
+        return Fate.IN_NO_SHARD
+    if leakage is not None and leakage.is_left_out:
+        return f"{Fate.LIKE_HELD_OUT}: {leakage.held_doc_id}"
+    if tokens_of(corpus, source, part, doc_id) is not None:
+        return f"{Fate.REFUSED}: {TOO_LONG}"
+    path = path_of(corpus, *encoded, REJECTED) if encoded[1].file(REJECTED) else None
+    reason = rows_with(path, doc_id, ["reason"])[0]["reason"] if path else NO_TOKENS
+    return f"{fate_of('tokenized', reason)}: {reason}"

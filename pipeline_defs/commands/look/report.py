@@ -16,7 +16,7 @@ from cyclopts import Parameter
 
 from corpus_loader.places.url_secrets import masked
 from pipeline_defs.commands.look import report_facts as facts
-from pipeline_defs.commands.look.summary import mix_rows, source_lines, source_rows, summarize
+from pipeline_defs.commands.look.summary import mix_rows, source_lines, source_table, summarize
 from pipeline_defs.commands.marked_texts import as_html
 from pipeline_defs.commands.terminal import MANY_LINES, say, write_text
 from pipeline_defs.load_corpus import load_corpus
@@ -101,7 +101,7 @@ def facts_of(corpus: Corpus) -> dict[str, Any]:
     return {
         "title": f"Corpus of {corpus.config.name}",
         "store": place_of(corpus.store.root),
-        "overview": [*source_rows(numbers)],
+        "overview": source_table(numbers),
         "notes": [*lines],
         "changes": [*facts.changes(corpus, built)],
         "failures": facts.failures(corpus, sources),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
@@ -106,11 +107,11 @@ def funnel(numbers: Summary) -> Picture:
     sums = Counter[str]()
     for stages in numbers.sources.values():
         if RAW.name in stages:
-            sums["read"] += stages[RAW.name].rows_in
+            sums["records"] += stages[RAW.name].rows_in
         sums.update({name: stages[name].rows_kept for name in OF_DOCUMENTS if name in stages})
-    read = sums["read"] or 1
-    bars = ((name, n, f"{n:,} documents, {n / read:.1%}") for name, n in sums.items())
-    chart = Bars("documents left after each stage", tuple(bars))
+    read = sums["records"] or 1
+    bars = ((name, n, f"{n:,}, {n / read:.1%}") for name, n in sums.items())
+    chart = Bars("records, and documents left after each stage", tuple(bars))
     return Picture("funnel", as_address(msgspec.json.encode(chart)))
 
 
@@ -142,15 +143,13 @@ def funnel_rows(corpus: Corpus, numbers: Summary) -> Iterator[Row]:
 
 
 def reason_rows(numbers: Summary) -> Iterator[Row]:
-    """Yield each reason for which documents were removed, by source, the most frequent first."""
-    for source, stages in numbers.sources.items():
+    """Yield the fate of every record, by source, with the reasons; shares are of its records."""
+    for source, of_source in groupby(numbers.fates, lambda each: each.source):
+        rows = [*of_source]
         yield source
-        for name, stage in stages.items():
-            if name in OF_DOCUMENTS:
-                beside = {"copies of others": stage.duplicates, "unreadable": stage.quarantined}
-                for reason, count in Counter(stage.rejected | beside).most_common():
-                    if count:
-                        yield name, reason, count, f"{count / max(1, stage.rows_in):.2%}"
+        for each in rows:
+            share = f"{each.documents / sum(row.documents for row in rows):.2%}"
+            yield each.fate, "" if each.reason == each.fate else each.reason, each.documents, share
 
 
 def excerpts(

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, islice
 from typing import Annotated
 
 import msgspec
@@ -38,6 +39,7 @@ from pipeline_defs.commands.terminal import (
     say,
 )
 from pipeline_defs.load_corpus import load_corpus
+from pipeline_defs.record_fates import Fate, FateCount, source_cuts, source_fates
 from resources.corpus import Corpus
 from resources.run_reports import read_report
 from resources.settings.buckets import VALIDATION
@@ -48,7 +50,16 @@ SOURCE_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "sou
 GLOBAL_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "none")
 OF_DOCUMENTS = tuple(stage.name for stage in (RAW, FILTERED, DEDUPED, TOKENIZED, BUCKETED))
 UNITS = {SHARDED.name: "sequences", BAND_INDEX.name: "bands"}  # the others count documents
-UNREADABLE = "unreadable"  # records in quarantine, beside the reasons of stages
+REMOVED, TOKENS, DRAWN = "removed", "training\ntokens", "tokens\ndrawn"
+COLUMNS = {  # of records, by fate; any other fate is `removed`, too
+    Fate.NOT_A_DOCUMENT: "not\ndocuments",
+    Fate.REJECTED: REMOVED,
+    Fate.DUPLICATE: "duplicates",
+    Fate.HELD_OUT: "held\nout",
+    Fate.IN_NO_SHARD: "in no\nshard",
+    Fate.IN_SHARDS: "training\nshards",
+}
+ALWAYS = ("records", REMOVED, "duplicates", "training\nshards", TOKENS)  # others if they count any
 COUNTS = ("rows_in", "rows_kept", "rejected", "duplicates", "quarantined", "tokens", "bytes")
 WORK = (
     *("parts_computed", "parts_reused", "seconds", "cpu_seconds"),
@@ -96,6 +107,8 @@ class Summary(msgspec.Struct, frozen=True, rename={"global_": "global"}):
 
     store: str
     sources: dict[str, Stages]
+    fates: tuple[FateCount, ...]
+    cuts: dict[str, dict[str, int]]  # out of documents, by source
     global_: Stages
     phases: dict[str, dict[str, PhaseShare]]
     unread: list[str] | UnsetType = UNSET  # files that are not read, or not whole: a line a source
@@ -148,10 +161,13 @@ def summarize(corpus: Corpus) -> Summary:
     used = used_stages(settings)
     of_sources = [stage for stage in SOURCE_STAGES if stage in used]
     of_all = [stage for stage in GLOBAL_STAGES if stage in used]
+    manifests = {name: newest_of(corpus, name, of_sources) for name in settings.source_names()}
     return Summary(
         store=str(store),
-        sources={name: stages_of(corpus, name, of_sources) for name in settings.source_names()},
-        global_=stages_of(corpus, GLOBAL, of_all),
+        sources={name: numbers_of(corpus, of_source) for name, of_source in manifests.items()},
+        fates=tuple(each for of in manifests.items() for each in source_fates(*of)),
+        cuts={name: cuts for name, of in manifests.items() if (cuts := source_cuts(of))},
+        global_=numbers_of(corpus, newest_of(corpus, GLOBAL, of_all)),
         phases={name: mix_of(corpus, name) for name in settings.phase_names()},
         unread=unread or UNSET,
         other_languages={name: counts for name, counts in others.items() if counts} or UNSET,
@@ -160,15 +176,15 @@ def summarize(corpus: Corpus) -> Summary:
     )
 
 
-def stages_of(corpus: Corpus, partition: str, stages: Sequence[str]) -> Stages:
-    """Return the numbers of one partition, stage by stage."""
-    folders = (corpus.store.partition(stage, partition) for stage in stages)
-    manifests = (folder.newest_manifest() for folder in folders)
-    return {
-        manifest.stage: stage_numbers(corpus, manifest)
-        for manifest in manifests
-        if manifest is not None
-    }
+def newest_of(corpus: Corpus, partition: str, stages: Sequence[str]) -> dict[str, Manifest]:
+    """Return the newest manifests of one partition, by stage."""
+    found = {stage: corpus.store.newest_or_none(stage, partition) for stage in stages}
+    return {stage: manifest for stage, manifest in found.items() if manifest is not None}
+
+
+def numbers_of(corpus: Corpus, manifests: Mapping[str, Manifest]) -> Stages:
+    """Return the numbers of manifests of one partition, by stage."""
+    return {stage: stage_numbers(corpus, manifest) for stage, manifest in manifests.items()}
 
 
 def stage_numbers(corpus: Corpus, manifest: Manifest) -> StageNumbers:
@@ -198,14 +214,13 @@ def mix_of(corpus: Corpus, phase: str) -> dict[str, PhaseShare]:
 def show(numbers: Summary, *, stages: bool = False) -> None:
     """Print what became of each source, or of each stage, and the next command."""
     if stages:
-        columns = ("read", "kept", "rejected", "duplicates", UNREADABLE, "tokens", "shards")
+        columns = ("read", "kept", "rejected", "duplicates", "unreadable", "tokens", "shards")
         texts = ("source and stage",)
         print_table("stages", texts, (*columns, "parts\nnew+kept"), stage_rows(numbers))
     else:
-        of_source = ("read", "rejected", "duplicates", "kept", "tokens", "share of mix")
-        print_table("documents of each source", ("source",), of_source, source_rows(numbers))
-    reasons = ("source", "stage", "main reasons")
-    print_table("rejected documents", reasons, ("documents",), reason_rows(numbers))
+        print_table("records of each source", ("source",), *source_table(numbers))
+    reasons = ("source", "fate", "main reasons")
+    print_table("removed records", reasons, ("records",), reason_rows(numbers))
     if stages:
         print_mix(numbers)
     say(*(numbers.unread or ()), *source_lines(numbers))
@@ -214,22 +229,24 @@ def show(numbers: Summary, *, stages: bool = False) -> None:
     say(f"See it in the web UI: {as_typed('ui')}" if is_mixed else f"Next: {as_typed('build')}")
 
 
-def source_rows(numbers: Summary) -> Iterator[Row]:
-    """Yield a row for each source: its documents from first to last stage, tokens and share."""
-    mix = Counter[str]()
+def source_table(numbers: Summary) -> tuple[list[str], list[Row]]:
+    """Return the columns and a row for each source: its records by fate, its tokens."""
+    counts = {source: Counter[str]() for source, stages in numbers.sources.items() if stages}
+    for each in numbers.fates:
+        column, tokens = (
+            COLUMNS.get(each.fate, REMOVED),
+            each.fate is Fate.IN_SHARDS and each.tokens,
+        )
+        counts[each.source].update({"records": each.documents, column: each.documents})
+        counts[each.source][TOKENS] += tokens or 0
     for phase, shares in numbers.phases.items():
-        if phase != VALIDATION:
-            mix.update({source: share.realised_tokens for source, share in shares.items()})
-    sums = Counter[int]()
-    for source, stages in numbers.sources.items():
-        if found := [stages[name] for name in OF_DOCUMENTS if name in stages]:
-            rejected = sum(sum(each.rejected.values()) + each.quarantined for each in found)
-            copies = sum(each.duplicates for each in found)
-            counts = (found[0].rows_in, rejected, copies, found[-1].rows_kept, found[-1].tokens)
-            sums.update(dict(enumerate(counts)))
-            yield (source, *counts, f"{mix[source] / mix.total():.1%}" if mix.total() else None)
-    yield None
-    yield ("all", *(sums[place] for place in range(len(sums))), None)
+        for source in counts.keys() & shares.keys() if phase != VALIDATION else ():
+            counts[source][DRAWN] += shares[source].realised_tokens
+    total = sum(counts.values(), Counter[str]())
+    order = ("records", *COLUMNS.values(), TOKENS, DRAWN)
+    columns = [column for column in order if column in ALWAYS or total[column]]
+    rows: list[Row] = [(name, *(of[each] for each in columns)) for name, of in counts.items()]
+    return columns, [*rows, None, ("all", *(total[each] for each in columns))]
 
 
 def source_lines(numbers: Summary) -> Iterator[str]:
@@ -238,6 +255,9 @@ def source_lines(numbers: Summary) -> Iterator[str]:
         if number := sum(of_stage.quarantined for of_stage in stages.values()):
             next_step = as_typed("quarantine", "list", "--source", source)
             yield f"{source}: {number:,} records could not be read: {next_step}"
+    for source, cuts in numbers.cuts.items():
+        amounts = ", ".join(f"{amount:,} {what}" for what, amount in cuts.items())
+        yield f"{source}: cut out of documents: {amounts}"
     for source, counts in (numbers.other_languages or {}).items():
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         languages = ", ".join(f"{lang} {count:,}" for lang, count in ordered[:TOP_LANGUAGES])
@@ -278,12 +298,13 @@ def stage_rows(numbers: Summary) -> Iterator[Row]:
 
 
 def reason_rows(numbers: Summary) -> Iterator[Row]:
-    """Yield the most frequent reasons for which documents of each source were rejected."""
-    for source, stages in numbers.sources.items():
-        for stage, of_stage in stages.items():
-            reasons = Counter(of_stage.rejected | {UNREADABLE: of_stage.quarantined})
-            ordered = sorted((+reasons).items(), key=lambda item: (-item[1], item[0]))
-            yield from ((source, stage, *each) for each in ordered[:TOP_REASONS])
+    """Yield the most frequent reasons of each stage for which records of a source are out."""
+    apart = {*COLUMNS} - {Fate.NOT_A_DOCUMENT, Fate.REJECTED}
+    out = (each for each in numbers.fates if each.fate not in apart)
+    for source, of_source in groupby(out, lambda each: each.source):
+        for _, rows in groupby(of_source, lambda each: each.stage):
+            for each in islice(rows, TOP_REASONS):
+                yield source, each.fate, each.reason, each.documents
         yield None
 
 

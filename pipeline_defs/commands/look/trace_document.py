@@ -145,8 +145,6 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
     is_copy = member is not None and member.method is not None
     kept = rows_of(corpus, member.kept_source, member.kept_doc_id) if member and is_copy else None
     tokenized = tokens_of(corpus, source, part, doc_id)
-    compared = corpus.store.newest_or_none(LEAKAGE, GLOBAL) if corpus.settings.holds_out else None
-    shares = shares_file(corpus, compared) if compared else None
     left_out: dict[str, int] = {}
     if tokenized is not None and not rows and not removed_rows:
         bucketed = corpus.store.newest_or_none("bucketed", source)
@@ -163,7 +161,7 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
         removed_rows=removed_rows,
         split=split or UNSET,
         kept_split=(kept and kept.split) or UNSET,
-        leakage=(shares and read_one(shares, doc_id, Leakage)) or UNSET,
+        leakage=leakage_of(corpus, doc_id) or UNSET,
         left_out=left_out or UNSET,
     )
 
@@ -176,6 +174,12 @@ def raw_of(corpus: Corpus, found: FoundDecision) -> Origin | None:
         return None
     raw = next(record for record in manifest.parts if record.name == found.part.name)
     return read_one(path_of(corpus, manifest, raw, "documents"), found.doc_id, Origin)
+
+
+def leakage_of(corpus: Corpus, doc_id: str) -> Leakage | None:
+    """Return what a document has in common with a held-out one, None if it was not compared."""
+    compared = corpus.store.newest_or_none(LEAKAGE, GLOBAL) if corpus.settings.holds_out else None
+    return read_one(shares_file(corpus, compared), doc_id, Leakage) if compared else None
 
 
 def tokens_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Tokenized | None:
