@@ -20,7 +20,12 @@ from assets.deduped.deduped_records import (
     DedupedNumbers,
     DedupedProvenance,
 )
-from assets.deduped.document_files import FILTERED_DOCUMENTS, KEPT, KEPT_COLUMNS
+from assets.deduped.document_files import (
+    FILTERED_DOCUMENTS,
+    KEPT,
+    KEPT_COLUMNS,
+    sizes_of,
+)
 from assets.deduped.repeats.repeated_lines import LIST_SCHEMA, configs_of
 from assets.deduped.repeats.substrings import finding
 from assets.deduped.signed_files import Removals, clustered_documents, removals_by_part
@@ -200,13 +205,6 @@ def kept_rows(result: Deduped) -> pl.DataFrame:
         text = pl.when(is_cut).then(pl.col("text"))
     others = [name for name in documents.columns if name in ADDED_COLUMNS]
     return documents.select("row", "doc_id", text.alias("text"), *others)
-
-
-def sizes_of(decisions: PublishedFile) -> pl.Series:
-    """Return the bytes of text of each filtered document, UInt32, without reading the texts."""
-    return pl.read_parquet(decisions.checked(), columns=["kept", "num_bytes"]).filter("kept")[
-        "num_bytes"
-    ]
 
 
 def numbers_of_result(result: Deduped) -> DedupedNumbers:

@@ -57,6 +57,13 @@ def kept_documents(
     return KeptDocuments(filtered, kept)
 
 
+def sizes_of(decisions: PublishedFile) -> pl.Series:
+    """Return the bytes of text of each filtered document, UInt32, without reading the texts."""
+    return pl.read_parquet(decisions.checked(), columns=["kept", "num_bytes"]).filter("kept")[
+        "num_bytes"
+    ]
+
+
 def read_kept(documents: KeptDocuments, columns: Sequence[str]) -> pl.DataFrame:
     """Read columns of the documents that stay, in order."""
     frame = pl.read_parquet(documents.filtered.checked(), columns=list(columns))

@@ -1,44 +1,40 @@
-"""Tables of what is published, for queries: the newest manifests, and the documents that stay."""
+"""Tables of what is published, for queries: the newest manifests, and the trained documents."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import polars as pl
+from msgspec.structs import astuple
 
+from assets.bucketed.bucketed_records import BUCKETED
 from assets.deduped.deduped_records import DEDUPED
-from assets.deduped.document_files import KeptDocuments, kept_documents
 from assets.filtered.filtered_records import FILTERED
-from assets.filtered.opt_out import registrable_domains
 from assets.mixed.mixed_records import MIXED
 from assets.raw.raw_records import RAW
-from assets.text.addresses import url_parts
+from assets.sharded.sharded_records import SHARDED
 from assets.tokenized.tokenized_records import TOKENIZED
+from pipeline_defs.commands.share.trained_documents import Window, documents_table, windows_of
+from pipeline_defs.record_fates import complete_chain, source_cuts, source_fates
 from resources.corpus import Corpus
 from resources.settings.buckets import VALIDATION
 from resources.store.records import Manifest, StageRecords
 from resources.store.store import StoreError
 from resources.takedowns import forbidden_documents
 
-STAGES: tuple[StageRecords[Any, Any], ...] = (RAW, FILTERED, DEDUPED, TOKENIZED)
+STAGES: tuple[StageRecords[Any, Any], ...] = (RAW, FILTERED, DEDUPED, TOKENIZED, BUCKETED, SHARDED)
 TABLES = {
-    "manifests": "stage, partition, rows_in, rows_kept, tokens, bytes: `stats` of each manifest",
-    "removed": "source, reason, documents: `stats.rejected` and `stats.duplicates` of filtered and "
-    "deduped",
+    "fates": "source, fate, stage, reason, documents, tokens: what became of the records of a "
+    "source, from the counts in its manifests; every record is in one row",
+    "cuts": "source, cut, amount: what was cut out of documents, from these counts",
     "contaminated": "source, evaluation_set, documents: `stats.extra.contaminated` of deduped",
-    "languages": "source, language, bytes, tokens, is_code: `stats.extra` of tokenized, by "
-    "language; tokens between documents have none. is_code: the source's `domain` is code",
     "mix": "phase, source, tokens, epochs: `parts[0].stats.extra.mix` of mixed, as realised",
-    "documents": "source, domain, license, documents, bytes: pl.scan_parquet of the documents that "
-    "deduped keeps, by the registrable domain of `url` (publicsuffixlist) and `license`; bytes is "
-    "the sum of pl.col('text').str.len_bytes(). Domain and bytes are of crawled sources only",
+    "documents": "source, domain, license, language, is_code, documents, bytes, tokens: of the "
+    "documents in training shards: those in the sequences of bucketed that are not held out. "
+    "domain: registrable domain of `url` (publicsuffixlist), of crawled sources only; is_code: the "
+    "source's `domain` is code",
 }
-SUMS = ("documents", "bytes")
-COUNTED_BY = ("source", "host", "license")  # host: "" of a document without, null: not read
-COUNTED = {name: pl.String if name in COUNTED_BY else pl.Int64 for name in (*COUNTED_BY, *SUMS)}
 Key = tuple[str, str]  # stage and partition
 Manifests = Mapping[Key, Manifest[Any, Any]]
 
@@ -67,70 +63,28 @@ def newest_manifests(corpus: Corpus) -> tuple[Manifests, dict[Key, str]]:
 def tables_of(corpus: Corpus, manifests: Manifests) -> dict[str, pl.DataFrame]:
     """Return the tables of TABLES."""
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES if name != "documents"}
+    windows: list[Window] = []
+    for source in corpus.settings.source_names():
+        of_source = {stage: each for (stage, name), each in manifests.items() if name == source}
+        rows["fates"] += map(astuple, source_fates(source, of_source))
+        rows["cuts"] += ((source, *cut) for cut in source_cuts(of_source).items())
+        windows += windows_of(corpus, source, complete_chain(of_source))
     for (stage, name), manifest in manifests.items():
-        stats = manifest.stats
-        numbers = (stats.rows_in, stats.rows_kept, stats.tokens, stats.bytes)
-        rows["manifests"].append((stage, name, *numbers))
-        if stage in (FILTERED.name, DEDUPED.name):
-            removed = {**stats.rejected, "duplicate of another document": stats.duplicates}
-            rows["removed"] += ((name, reason, n) for reason, n in removed.items() if n)
         if stage == DEDUPED.name:
-            hits = stats.numbers.contaminated or {}
+            hits = manifest.stats.numbers.contaminated or {}
             rows["contaminated"] += ((name, each, n) for each, n in hits.items())
-        if stage == TOKENIZED.name:
-            tokens = stats.numbers.text_tokens_by_language
-            sizes = stats.numbers.text_bytes_by_language.items()
-            is_code = corpus.settings.source(name).domain == "code"
-            rows["languages"] += (
-                (name, lang, size, tokens.get(lang, 0), is_code) for lang, size in sizes
-            )
         if stage == MIXED.name:
             mix = manifest.parts[0].stats.numbers.mix.items()
             rows["mix"] += ((name, each, of.realised_tokens, of.epochs) for each, of in mix)
     tables = {name: as_table(name, of) for name, of in rows.items()}
-    return tables | {"documents": documents_table(corpus, manifests)}
+    return tables | {"documents": documents_table(corpus, windows)}
 
 
 def as_table(name: str, rows: list[tuple[Any, ...]]) -> pl.DataFrame:
     """Return rows as the table of that name, with the type of each column also without rows."""
     columns = TABLES[name].partition(":")[0].split(", ")
-    texts = ("stage", "partition", "phase", "source", "reason", "evaluation_set", "language")
+    texts = ("phase", "source", "fate", "stage", "reason", "evaluation_set", "cut")
     types: dict[str, pl.DataType] = dict.fromkeys(texts, pl.String())
-    types |= {"epochs": pl.Float64(), "is_code": pl.Boolean()}
+    types |= {"epochs": pl.Float64()}
     schema = {column: types.get(column, pl.Int64()) for column in columns}
     return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def documents_table(corpus: Corpus, manifests: Manifests) -> pl.DataFrame:
-    """Count the documents that stay by source, domain and licence; texts are read of crawls only.
-
-    A part is read at a time on each core.
-    """
-    deduped = {source: each for (stage, source), each in manifests.items() if stage == DEDUPED.name}
-    crawls = {s for s in deduped if corpus.settings.source(s).provenance == "crawl"}
-    asked = [
-        (source, kept_documents(corpus.store, manifest, part), source in crawls)
-        for source, manifest in deduped.items()
-        for part in manifest.parts
-    ]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        counted = pool.map(lambda each: count_documents(*each), asked)
-        table = pl.concat([pl.DataFrame(schema=COUNTED), *counted])
-    hosts = table["host"].drop_nulls().unique()
-    domains = pl.DataFrame({"host": hosts, "domain": registrable_domains(hosts)})
-    by_domain = table.join(domains, on="host", how="left").group_by("source", "domain", "license")
-    return by_domain.agg(pl.col(*SUMS).sum())
-
-
-def count_documents(source: str, documents: KeptDocuments, is_crawl: bool) -> pl.DataFrame:
-    """Count the documents of a part by host and licence, and the bytes of texts; see COUNTED."""
-    size = (pl.col("text").str.len_bytes() if is_crawl else pl.lit(None)).cast(pl.Int64)
-    url = (pl.col("url").fill_null("") if is_crawl else pl.lit(None)).cast(pl.String)
-    table = pl.scan_parquet(documents.filtered.checked()).with_row_index("row")
-    table = table.select("row", "license", url=url, bytes=size)
-    if documents.kept is not None:
-        kept = pl.scan_parquet(documents.kept.checked()).select("row", cut=size)
-        table = table.join(kept, on="row").with_columns(bytes=pl.coalesce("cut", "bytes"))
-    rows = table.with_columns(documents=pl.lit(1, pl.Int64), source=pl.lit(source)).collect()
-    by_host = rows.with_columns(url_parts(rows["url"])["host"]).group_by(*COUNTED_BY)
-    return by_host.agg(pl.col(*SUMS).sum())
