@@ -10,6 +10,7 @@ from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
 from starlette.testclient import TestClient
 from verbs import Cli
 
+from pipeline_defs.commands.look.report_inputs import update_report
 from pipeline_defs.commands.look.ui import guarded_app
 from pipeline_defs.commands.look.ui_guard import hosts_of
 from resources.store.preview_files import page_path
@@ -107,6 +108,33 @@ def test_a_report_that_fails_fails_no_run(
     monkeypatch.undo()
     (found,) = dagster_build(corpus, "mixed").asset_materializations_for_node("corpus_report")
     assert found.metadata["page"] == dg.MetadataValue.url("/corpus_report") and page.exists()
+
+
+@pytest.mark.parametrize("change", ["nothing", "state", "config", "failure", "damage"])
+def test_the_page_is_written_again_if_what_it_is_made_of_has_changed(
+    corpus: Any, build: Build, cli: Cli, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    build(corpus)
+    cli.out("report")
+    page, written = page_path(corpus.store.root), list[str]()
+    monkeypatch.setattr(
+        "pipeline_defs.commands.look.report.write_report", lambda _: written.append(change) or ""
+    )
+    match change:
+        case "state":
+            (corpus.config.parent / "input/prose/b.jsonl").unlink()
+            build(corpus)
+        case "config":
+            corpus.config.write_text(corpus.config.read_text("utf-8") + "# note\n")
+        case "failure":
+            faults = "pipeline_defs.commands.look.report_inputs.failures"
+            monkeypatch.setattr(faults, lambda *_: ["prose: raw failed: no space"])
+        case "damage":
+            page.write_bytes(b"")
+
+    update_report(corpus)
+
+    assert written == [change] * (change != "nothing")
 
 
 def test_the_web_ui_has_the_page(corpus: Any, build: Build, cli: Cli) -> None:

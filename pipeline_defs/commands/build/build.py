@@ -26,6 +26,7 @@ from assets.stages import BY_NAME, ancestors, used_stages
 from assets.tokenized.tokenized_records import TOKENIZER
 from assets.tokenized.tokenizer_asset import kept_manifest
 from corpus_loader.places.traffic import READ, REQUESTS, SENT, WRITTEN, Traffic
+from pipeline_defs.commands.look.report_inputs import report_line
 from pipeline_defs.commands.look.summary import show, summarize
 from pipeline_defs.commands.terminal import say
 from pipeline_defs.compile_kernels import compile_kernels
@@ -115,21 +116,19 @@ def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]])
             codes.append(dagster.run_dagster(command, root, faults))
             if codes[-1] and not dagster.failed_sources_only(root, start):
                 break
-        tell_what_came(corpus, last, is_new=not codes[-1])
+        tell_what_came(corpus, last)
     if scratch := scratch_of(root):
         say(traffic_line(before, scratch.remote.url))
     dagster.tell_faults(faults)
     return next((code for code in codes if code), 0)
 
 
-def tell_what_came(corpus: Corpus, last: str, *, is_new: bool) -> None:
+def tell_what_came(corpus: Corpus, last: str) -> None:
     """Print the summary of a build, and where its report is."""
     if not (numbers := summarize(corpus)).is_empty:
         show(numbers)
         if last == MIXED.name:
-            from pipeline_defs.commands.look.report import report_line
-
-            say(report_line(corpus, is_new=is_new))
+            say(report_line(corpus))
 
 
 def traffic_line(before: Traffic, store: str) -> str:

@@ -16,13 +16,13 @@ from cyclopts import Parameter
 
 from corpus_loader.places.url_secrets import masked
 from pipeline_defs.commands.look import report_facts as facts
+from pipeline_defs.commands.look.report_inputs import failures, fingerprint_line
 from pipeline_defs.commands.look.summary import mix_rows, source_lines, source_table, summarize
 from pipeline_defs.commands.marked_texts import as_html
 from pipeline_defs.commands.terminal import MANY_LINES, say, write_text
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
-from resources.store.medium import medium_of
 from resources.store.preview_files import page_path, write_preview
 from resources.store.scratch import place_of
 from resources.tasks import GLOBAL
@@ -58,16 +58,6 @@ def write_report(corpus: Corpus) -> str:
     return place_of(path)
 
 
-def report_line(corpus: Corpus, *, is_new: bool) -> str:
-    """Return a line on where the page is; it is written unless this build has done so."""
-    path = page_path(corpus.store.root)
-    try:
-        is_there = is_new and medium_of(path.parent).bring(path)
-        return f"Report: {place_of(path) if is_there else write_report(corpus)}"
-    except Exception as error:  # noqa: BLE001 - the corpus is built, whatever it is
-        return f"The report was not written: {error!r}"
-
-
 def page_of(corpus: Corpus) -> str:
     """Return the page, with as many excerpts as its size allows."""
     from jinja2 import Environment
@@ -99,12 +89,13 @@ def facts_of(corpus: Corpus) -> dict[str, Any]:
     built = [source for source in sources if numbers.sources[source]]
     lines = (line for line in source_lines(numbers) if "could not be read" not in line)
     return {
+        "fingerprint": fingerprint_line(corpus),
         "title": f"Corpus of {corpus.config.name}",
         "store": place_of(corpus.store.root),
         "overview": source_table(numbers),
         "notes": [*lines],
         "changes": [*facts.changes(corpus, built)],
-        "failures": facts.failures(corpus, sources),
+        "failures": failures(corpus, sources),
         "warnings": facts.warnings(corpus, built),
         "funnel": facts.funnel(numbers),
         "funnel_rows": [*facts.funnel_rows(corpus, numbers)],

@@ -35,8 +35,7 @@ from pipeline_defs.commands.look.duplicates import (
     scan_clusters,
     segments_of,
 )
-from pipeline_defs.commands.look.status import GLOBAL_STAGES, PHASE_STAGES, states_of
-from pipeline_defs.commands.look.summary import OF_DOCUMENTS, SOURCE_STAGES, Summary
+from pipeline_defs.commands.look.summary import OF_DOCUMENTS, Summary
 from pipeline_defs.commands.marked_texts import Segment, ShownDocument
 from pipeline_defs.commands.published_documents import path_of
 from pipeline_defs.commands.rules.filtered_files import filter_data, rules_config
@@ -49,7 +48,6 @@ from pipeline_defs.commands.terminal import Row, one_line
 from resources.charts import Bars
 from resources.corpus import Corpus
 from resources.drawn_charts import IMAGE, as_address
-from resources.runs.run_notes import RUNNING, read_notes
 from resources.settings.filtering.filter_steps import PiiConfig
 from resources.store.kept_manifests import KeptManifests
 from resources.store.records import Manifest
@@ -327,25 +325,6 @@ def changes(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
                 if is_count or (each.stage, name) == (TOKENIZED.name, "tokens"):
                     what = f"{each.stage}: {name.replace('rows_', '')}"
                     yield what, then, now, f"{now - then:+,}"
-
-
-def failures(corpus: Corpus, sources: Sequence[str]) -> list[str]:
-    """Return what has failed since it was built last, and the drifts of the last build."""
-    root, phases = corpus.store.root, corpus.settings.phase_names()
-    ended = [note for note in read_notes(root) if note.state not in RUNNING]
-    states = {
-        **states_of(root, ended, sources, SOURCE_STAGES),
-        **states_of(root, ended, [GLOBAL], GLOBAL_STAGES),
-        **states_of(root, ended, phases, PHASE_STAGES),
-    }
-    failed = [
-        f"{name}: {stage} failed: {state.reason}"
-        for name, stages in states.items()
-        for stage, state in stages.items()
-        if state.state == "failed"
-    ]
-    drifts = next((note.drifts for note in ended if note.job == "build_corpus"), ())
-    return [*failed, *(f"drift: {line}" for line in drifts)]
 
 
 def versions(corpus: Corpus) -> Iterator[Row]:
