@@ -55,6 +55,11 @@ def say(*lines: str) -> None:
     sys.stdout.write("".join(f"{line.translate(ONE_LINE)}\n" for line in lines))
 
 
+def warn(line: str) -> None:
+    """Print a line to standard error, if there is one to print."""
+    sys.stderr.write(f"{line.translate(ONE_LINE)}\n" if line else "")
+
+
 def as_typed(*words: str) -> str:
     """Return a command of `corpus` as the user can type it: `corpus`, or the path of it.
 

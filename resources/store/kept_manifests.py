@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from resources.store.named_states import Tag
 from resources.store.records import Manifest
 from resources.store.store import Partition, Store, StoreError
 
@@ -16,11 +17,12 @@ def made_before(stage: str) -> tuple[str, ...]:
 
 
 class KeptManifests:
-    """The kept manifests of a source, each read once."""
+    """The kept manifests of a source, or of a phase, each read once; those of a tag, if given."""
 
-    def __init__(self, store: Store, source: str) -> None:
+    def __init__(self, store: Store, source: str, tag: Tag | None = None) -> None:
         self.store = store
         self.source = source
+        self.tag = tag
         self.read: dict[tuple[str, int], Manifest] = {}
 
     def folder(self, stage: str) -> Partition:
@@ -33,9 +35,16 @@ class KeptManifests:
             self.read[stage, number] = self.folder(stage).read_manifest(number)
         return self.read[stage, number]
 
+    def numbers(self, stage: str) -> list[int]:
+        """Return the numbers of the manifests of a stage, ascending."""
+        if self.tag is None:
+            return self.folder(stage).manifest_numbers()
+        number = self.tag.number(stage, self.source)
+        return [] if number is None else [number]
+
     def newest_first(self, stage: str) -> Iterator[tuple[int, Manifest]]:
         """Yield the manifests of a stage with their numbers."""
-        for number in reversed(self.folder(stage).manifest_numbers()):
+        for number in reversed(self.numbers(stage)):
             yield number, self.get(stage, number)
 
     def made_of(self, stage: str, key: str, fingerprint: str) -> tuple[int, Manifest] | None:
@@ -45,15 +54,21 @@ class KeptManifests:
                 return number, each
         return None
 
-    def raw_of(self, stage: str, manifest: Manifest) -> Manifest | None:
-        """Return the `raw` manifest that a manifest was made of; None if the chain is not kept."""
-        for earlier in made_before(stage):
+    def chain(self, manifest: Manifest, stages: Sequence[str]) -> dict[str, tuple[int, Manifest]]:
+        """Return what a manifest was made of, by stage, the last first, as far as it is kept."""
+        chain: dict[str, tuple[int, Manifest]] = {}
+        for earlier in stages:
             fingerprint = manifest.provenance.get(earlier)
             found = fingerprint and self.made_of(earlier, earlier, fingerprint)
             if not found:
-                return None
-            manifest = found[1]
-        return manifest
+                break
+            chain[earlier], manifest = found, found[1]
+        return chain
+
+    def raw_of(self, stage: str, manifest: Manifest) -> Manifest | None:
+        """Return the `raw` manifest that a manifest was made of; None if the chain is not kept."""
+        found = {stage: (0, manifest), **self.chain(manifest, made_before(stage))}
+        return found[CHAIN[-1]][1] if CHAIN[-1] in found else None
 
     def last_stage(self) -> str:
         """Return the last stage that the source has; StoreError if it has none."""

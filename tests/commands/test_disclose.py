@@ -220,7 +220,7 @@ def test_a_domain_is_named_at_the_cut_and_a_takedown_changes_the_next_form(
 def test_what_is_no_disclosure_and_an_empty_store_are_told(
     corpus: Any, cli: Cli, build: Build, tmp_path: Path
 ) -> None:
-    assert "Nothing is tokenized yet" in cli.err(2, "disclose", "--form", "hf")
+    assert "No complete state of prose, notes, web" in cli.err(1, "disclose", "--form", "hf")
     build(corpus)
     wrong = str(tmp_path / "pipeline.yaml")
     assert "no facts of an earlier" in cli.err(2, "disclose", "--form", "hf", "--since", wrong)

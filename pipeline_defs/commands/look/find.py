@@ -21,6 +21,7 @@ from cyclopts import Parameter
 
 from assets.bucketed.bucketed_records import TOO_LONG
 from assets.deduped.document_files import read_some
+from assets.mixed.complete_state_files import incomplete
 from assets.text.table_rows import count_bytes
 from assets.tokenized.tokenized_records import NO_TOKENS, REJECTED
 from pipeline_defs.commands.look.find_index import TextPart, build_indexes, parts_of
@@ -34,7 +35,15 @@ from pipeline_defs.commands.look.trace_document import (
     tokens_of,
 )
 from pipeline_defs.commands.published_documents import newest_part, path_of
-from pipeline_defs.commands.terminal import Json, Positive, alone_on, one_line, print_json, say
+from pipeline_defs.commands.terminal import (
+    Json,
+    Positive,
+    alone_on,
+    one_line,
+    print_json,
+    say,
+    warn,
+)
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.record_fates import Fate, complete_chain, fate_of
 from resources.corpus import Corpus
@@ -93,6 +102,7 @@ def find(
     if query is None:
         return 0
     searched = search(corpus, query, parts_of(corpus, stage, options.source), limit)
+    warn(incomplete(corpus))
     if json:
         print_json(searched)
     else:

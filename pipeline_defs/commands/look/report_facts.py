@@ -23,6 +23,7 @@ from assets.filtered.filtered_records import FILTERED
 from assets.filtered.passages import sample_keys
 from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.rules.rules import Rule, rules_for
+from assets.mixed.complete_state_files import incomplete
 from assets.raw.raw_records import RAW
 from assets.stages import BY_NAME
 from assets.tokenized.tokenized_records import TOKENIZED
@@ -297,7 +298,7 @@ def warnings(corpus: Corpus, sources: Sequence[str]) -> list[str]:
     """Return the warnings of all stages on their newest states."""
     of = {"source": sources, "phase": corpus.settings.phase_names(), "none": [GLOBAL]}
     corpus = replace(corpus, shared={})
-    lines: list[str] = []
+    lines = [line] if (line := incomplete(corpus)) else []
     for stage in BY_NAME.values():
         for name in of[stage.partitions] if stage.conclude else ():
             found = ask(corpus, stage.name, name, lambda each, given: each.conclude(corpus, given))

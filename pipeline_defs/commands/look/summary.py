@@ -23,6 +23,7 @@ from assets.bucketed.document_chunks import CUT, LEFT_OUT
 from assets.bucketed.report import HeldOut, held_out, long_counts
 from assets.deduped.deduped_records import BAND_INDEX, DEDUPED
 from assets.filtered.filtered_records import FILTERED
+from assets.mixed.complete_state_files import incomplete
 from assets.mixed.mixed_records import MIXED
 from assets.raw.raw_records import RAW
 from assets.raw.unread_files import unread_lines
@@ -115,6 +116,7 @@ class Summary(msgspec.Struct, frozen=True, rename={"global_": "global"}):
     other_languages: dict[str, dict[str, int]] | UnsetType = UNSET  # documents by source, language
     held_out: dict[str, HeldOut] | UnsetType = UNSET  # of training, by source
     long_conversations: dict[str, dict[str, int]] | UnsetType = UNSET  # than a sequence, by source
+    incomplete: str | UnsetType = UNSET  # what the newest complete state does not have
 
     @property
     def is_empty(self) -> bool:
@@ -173,6 +175,7 @@ def summarize(corpus: Corpus) -> Summary:
         other_languages={name: counts for name, counts in others.items() if counts} or UNSET,
         held_out=held or UNSET,
         long_conversations={name: counts for name, counts in long.items() if counts} or UNSET,
+        incomplete=incomplete(corpus) or UNSET,
     )
 
 
@@ -224,6 +227,7 @@ def show(numbers: Summary, *, stages: bool = False) -> None:
     if stages:
         print_mix(numbers)
     say(*(numbers.unread or ()), *source_lines(numbers))
+    say(*([numbers.incomplete] if numbers.incomplete else []))
     say(f"The corpus is in {numbers.store}")
     is_mixed = all(numbers.phases.values())
     say(f"See it in the web UI: {as_typed('ui')}" if is_mixed else f"Next: {as_typed('build')}")

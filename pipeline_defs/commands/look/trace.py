@@ -21,6 +21,7 @@ from msgspec import UNSET, structs
 from rich.console import Console
 from rich.text import Text
 
+from assets.mixed.complete_state_files import incomplete
 from assets.sharded.flat_row_files import FlatShard, open_shard
 from assets.sharded.shard_files import files_of
 from corpus_loader.find_mixture import find_mixture, with_samples
@@ -43,6 +44,7 @@ from pipeline_defs.commands.terminal import (
     one_line,
     print_json,
     print_named,
+    warn,
 )
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -83,6 +85,7 @@ def trace(document: DocumentId = None, /, *, place: Place | None = None, json: J
         result = found or trace_document(corpus, str(document).lower())
     except CorpusError as error:
         raise StoreError(str(error)) from error
+    warn(incomplete(corpus))
     if json:
         print_json(masked_values(msgspec.to_builtins(result)))
     elif isinstance(result, DocumentTrace):

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from pipeline_defs.commands.share.facts import Facts, explained
 from pipeline_defs.commands.share.forms.markdown import filled
 from pipeline_defs.commands.share.gathered_facts import gather
+from pipeline_defs.commands.share.published_state import State, state_to_publish
 from pipeline_defs.commands.share.published_tables import TABLES
 from pipeline_defs.commands.terminal import say, write_text
 from pipeline_defs.load_corpus import load_corpus
@@ -35,12 +36,14 @@ def disclose(
     sme: Annotated[
         bool, Parameter(help="Name as many domains as small and medium-sized enterprises must.")
     ] = False,
+    state: State = None,
     explain: Annotated[
         bool, Parameter(help="Print each fact with its manifests and its query instead.")
     ] = False,
 ) -> int:
-    """Fill in a form about the newest state of the corpus."""
-    facts = gather(load_corpus(), sme=sme)
+    """Fill in a form about the newest complete state of the corpus, or that of a tag."""
+    corpus = load_corpus()
+    facts = gather(corpus, state_to_publish(corpus, state), sme=sme)
     if since is not None:
         facts = facts.since(read_facts(since).facts)
     if out is not None:

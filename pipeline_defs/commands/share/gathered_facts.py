@@ -10,14 +10,14 @@ from typing import Any
 import polars as pl
 
 from assets.filtered.opt_out import NO_DOMAIN
+from assets.mixed.complete_state_files import CompleteState, complete_state
 from assets.mixed.mixed_records import MIXED
 from assets.tokenized.tokenized_records import TOKENIZED
 from corpus_loader.places.files import TAKEDOWNS
 from pipeline_defs.commands.share.facts import HUB, Fact, Facts
-from pipeline_defs.commands.share.published_tables import newest_manifests, tables_of
+from pipeline_defs.commands.share.published_tables import published_manifests, tables_of
 from pipeline_defs.commands.terminal import one_line
 from resources.corpus import Corpus
-from resources.errors import UsageError
 from resources.settings.disclosure import DisclosureConfig, SourceFacts
 from resources.settings.sources import is_hub_url
 from resources.store.records import fingerprint_of
@@ -38,13 +38,12 @@ def most_named(num_domains: int, *, sme: bool) -> int:
     return -(-num_domains * SHARE // 100)
 
 
-def gather(corpus: Corpus, *, sme: bool = False) -> Facts:
-    """Return the facts about the newest state of what is built."""
-    manifests, paths = newest_manifests(corpus)
+def gather(corpus: Corpus, state: CompleteState | None = None, *, sme: bool = False) -> Facts:
+    """Return the facts about a state, by default the newest complete one."""
+    state = state or complete_state(corpus)
+    manifests, paths = published_manifests(corpus, state)
     sources = [name for stage, name in manifests if stage == TOKENIZED.name]
     phases = [name for stage, name in manifests if stage == MIXED.name]
-    if not sources:
-        raise UsageError(f"Nothing is tokenized yet in {corpus.store}. Run: corpus build")
     facts, most = [*keys_told(corpus, sources)], 0
     tables = pl.SQLContext(tables_of(corpus, manifests))
     for name, read, form in NAMED.findall(QUERIES.read_text("utf-8")):
@@ -59,8 +58,8 @@ def gather(corpus: Corpus, *, sme: bool = False) -> Facts:
             facts.append(Fact(name.format(source=source), value, used, query))
         if name == NUM_DOMAINS:
             most = most_named(facts[-1].value, sme=sme or corpus.settings.disclosure.sme)
-    state = fingerprint_of([(*key, manifests[key].fingerprint) for key in sorted(manifests)])
-    return Facts(state, tuple(sources), tuple(phases), tuple(facts))
+    digest = fingerprint_of([(*key, manifests[key].fingerprint) for key in sorted(manifests)])
+    return Facts(digest, tuple(sources), tuple(phases), tuple(facts))
 
 
 def keys_told(corpus: Corpus, sources: Sequence[str]) -> Iterator[Fact]:

@@ -102,11 +102,12 @@ class DeletesWriter(ManifestWriterV2):  # type: ignore[misc]
 class IcebergTable(IcebergFolder):
     """The table of a source."""
 
-    def write(self) -> str:
-        """Write the table anew from the kept manifests, and remove what it no longer has.
+    def write(self, newest: int | None = None) -> str:
+        """Write the table anew from kept manifests, and remove what it no longer has.
 
         If a file is not as the last push left it, all are. Return what it has now. Without any
-        state it is removed.
+        state it is removed. Manifests after `newest`, by default the newest that it has, are left
+        out.
         """
         medium, before, version = medium_of(self.folder), None, 0
         pushed = self.pushed_files()
@@ -119,7 +120,7 @@ class IcebergTable(IcebergFolder):
         if not pushed:
             self.remove()
         known = {each.snapshot_id: each for each in before.snapshots} if before else {}
-        states = [*self.states(known)]
+        states = [*self.states(known, newest or (before.last_sequence_number if before else 0))]
         known = known if pushed else {}
         kept = {name for each in states for name in self.own_files(each)}
         if states:
@@ -134,8 +135,8 @@ class IcebergTable(IcebergFolder):
             self.put_digests(pushed, kept)
             kept.add(DIGESTS)
         self.remove(kept)
-        newest = len(states[-1].files) if states else 0
-        return f"{len(states):,} snapshots, the newest of {newest:,} files"
+        num_files = len(states[-1].files) if states else 0
+        return f"{len(states):,} snapshots, the newest of {num_files:,} files"
 
     def pushed_files(self) -> dict[str, FileRecord]:
         """Return the files of the last push; none if one changed since: objects are not read."""
@@ -155,13 +156,13 @@ class IcebergTable(IcebergFolder):
                 records.append(FileRecord("", name, 0, path.stat().st_size, *hash_file(path)))
         self.put(DIGESTS, sealed(to_line(TableDigests((*records,)))))
 
-    def states(self, known: Collection[int]) -> Iterator[State]:
-        """Yield the kept states, but those with a document that was taken down.
+    def states(self, known: Collection[int], newest: int) -> Iterator[State]:
+        """Yield the kept states up to a number, but those with a document that was taken down.
 
         Of copies those that are known, and the newest, which is copied.
         """
         partition = self.store.partition(STAGES[self.name], self.source)
-        numbers = partition.manifest_numbers()
+        numbers = [each for each in partition.manifest_numbers() if each <= newest]
         for number in numbers:
             manifest = partition.read_manifest(number)
             place = (place_of(self.folder), number, manifest.fingerprint)

@@ -1,4 +1,4 @@
-"""Tables of what is published, for queries: the newest manifests, and the trained documents."""
+"""Tables of what is published, for queries: manifests of a state, and the trained documents."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgspec.structs import astuple
 from assets.bucketed.bucketed_records import BUCKETED
 from assets.deduped.deduped_records import DEDUPED
 from assets.filtered.filtered_records import FILTERED
+from assets.mixed.complete_state_files import CompleteState
 from assets.mixed.mixed_records import MIXED
 from assets.raw.raw_records import RAW
 from assets.sharded.sharded_records import SHARDED
@@ -20,8 +21,7 @@ from pipeline_defs.record_fates import complete_chain, source_cuts, source_fates
 from resources.corpus import Corpus
 from resources.settings.buckets import VALIDATION
 from resources.store.records import Manifest, StageRecords
-from resources.store.store import StoreError
-from resources.takedowns import forbidden_documents
+from resources.store.store import typed
 
 STAGES: tuple[StageRecords[Any, Any], ...] = (RAW, FILTERED, DEDUPED, TOKENIZED, BUCKETED, SHARDED)
 TABLES = {
@@ -39,24 +39,17 @@ Key = tuple[str, str]  # stage and partition
 Manifests = Mapping[Key, Manifest[Any, Any]]
 
 
-def newest_manifests(corpus: Corpus) -> tuple[Manifests, dict[Key, str]]:
-    """Return the newest manifests of what is built, and their paths in the store.
-
-    StoreError if one has a document that a takedown means.
-    """
+def published_manifests(corpus: Corpus, state: CompleteState) -> tuple[Manifests, dict[Key, str]]:
+    """Return the manifests of a state that tables are made of, and their paths in the store."""
     manifests: dict[Key, Manifest[Any, Any]] = {}
     paths: dict[Key, str] = {}
-    wanted = [(stage, name) for name in corpus.settings.source_names() for stage in STAGES]
+    wanted = [(stage, name) for name in state.sources for stage in STAGES]
     wanted += [(MIXED, name) for name in corpus.settings.phase_names() if name != VALIDATION]
     for stage, name in wanted:
-        folder = corpus.store.partition(stage.name, name)
-        if numbers := folder.manifest_numbers():
-            manifests[stage.name, name] = folder.read_manifest(numbers[-1], stage)
-            path = folder.manifest_path(numbers[-1])
+        if found := state.manifests.get((stage.name, name)):
+            manifests[stage.name, name] = typed(found[1], stage)
+            path = corpus.store.partition(stage.name, name).manifest_path(found[0])
             paths[stage.name, name] = str(path.relative_to(corpus.store.root))
-    for (stage_name, _), manifest in manifests.items():
-        if stage_name == RAW.name and (found := forbidden_documents(corpus.store, manifest)):
-            raise StoreError(f"{found.source} still has {found}. Run: corpus build")
     return manifests, paths
 
 

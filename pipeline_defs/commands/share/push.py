@@ -19,6 +19,7 @@ import msgspec
 from cyclopts import Parameter
 
 from assets.deduped.document_files import kept_documents, read_kept
+from assets.mixed.complete_state_files import CompleteState
 from assets.raw.places.hub_files import HUB_URL
 from pipeline_defs.commands.share.facts import Facts, PushedFile
 from pipeline_defs.commands.share.forms import croissant, hf
@@ -35,6 +36,7 @@ from pipeline_defs.commands.share.hub_repository import (
     read_revision,
     send_files,
 )
+from pipeline_defs.commands.share.published_state import State, state_to_publish
 from pipeline_defs.commands.share.push_iceberg import push_iceberg
 from pipeline_defs.commands.share.pushed_files import (
     STAGES,
@@ -42,15 +44,14 @@ from pipeline_defs.commands.share.pushed_files import (
     What,
     as_parquet,
     corpus_files,
-    forbidden_state,
 )
 from pipeline_defs.commands.states.history import commits_of, version_of
 from pipeline_defs.commands.terminal import one_line, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
-from resources.errors import UsageError, check_name
-from resources.store.records import Manifest, StoreError, fingerprint_of
+from resources.errors import UsageError
+from resources.store.records import Manifest, fingerprint_of
 from resources.takedowns import count_takedowns
 
 Send = Callable[[Mapping[str, bytes]], list[Any]]
@@ -75,19 +76,20 @@ def push(
     source: Annotated[
         tuple[str, ...], Parameter(help="Only this source; may be given again.", show_default=False)
     ] = (),
+    state: State = None,
     dry_run: Annotated[bool, Parameter(help="Only print what would be sent.")] = False,
 ) -> int:
-    """Send the newest state of the corpus, as far as it is not there."""
+    """Send the newest complete state of the corpus, or a tag's, as far as it is not there."""
     if target == "iceberg":
-        return push_iceberg(load_corpus(), what, source, is_dry=dry_run)
+        return push_iceberg(load_corpus(), what, source, state, is_dry=dry_run)
     what = what or "documents"
     if target.endswith(".lance"):
-        return push_lance(target, what, source, is_dry=dry_run)
+        return push_lance(target, what, source, state, is_dry=dry_run)
     name, api, corpus = repository_name(target), hub_client(), load_corpus()
-    manifests = newest_manifests(corpus, what, source)
-    refuse_forbidden(corpus, manifests)
+    published = state_to_publish(corpus, state, source)
+    manifests = manifests_of(corpus, what, published)
     files = [file for each in manifests.values() for file in corpus_files(corpus.store, what, each)]
-    facts = facts_of(corpus, list(manifests))
+    facts = facts_of(corpus, published)
     readme = hf.render(facts, configs=configs([file.path for file in files]))
     digest = fingerprint_of(what, [(file.path, file.digest) for file in files], readme)
     fingerprints = {source: each.fingerprint for source, each in manifests.items()}
@@ -107,7 +109,7 @@ def push(
         with explained(name):
             api.create_repo(name, repo_type=KIND, private=True, exist_ok=True)
     sent = note_files(files, before, record, send)
-    refuse_forbidden(corpus, manifests)  # a takedown may have come meanwhile
+    published.refuse_forbidden(corpus.store)  # a takedown may have come meanwhile
     pushed = [PushedFile(path, line.bytes, line.sha256) for path, line in record.files.items()]
     described = croissant.render(msgspec.structs.replace(facts, files=tuple(pushed)))
     sent += send({"README.md": readme.encode(), "croissant.json": described.encode()})
@@ -119,8 +121,10 @@ def push(
     return 0
 
 
-def push_lance(path: str, what: What, sources: Sequence[str], *, is_dry: bool) -> int:
-    """Write the newest state as a Lance dataset, over that of an earlier push."""
+def push_lance(
+    path: str, what: What, sources: Sequence[str], tag: str | None, *, is_dry: bool
+) -> int:
+    """Write a state as a Lance dataset, over that of an earlier push."""
     if is_dry or find_spec("lance") is None:
         raise UsageError(
             "--dry-run goes with hf://owner/name: a dataset of Lance is not sent"
@@ -131,8 +135,7 @@ def push_lance(path: str, what: What, sources: Sequence[str], *, is_dry: bool) -
     import pyarrow as pa
 
     corpus, mark = load_corpus(), {"tokenmill": what}
-    manifests = newest_manifests(corpus, what, sources)
-    refuse_forbidden(corpus, manifests)
+    manifests = manifests_of(corpus, what, state_to_publish(corpus, tag, sources))
     files = [file for each in manifests.values() for file in corpus_files(corpus.store, what, each)]
     tables = (file.read().to_arrow() for file in files if file.path.startswith("data/"))
     first = next(tables)
@@ -183,18 +186,14 @@ def commit_of(name: str, before: Revision, record: Record) -> str | None:
     return before.tags.get(record.tag) or (before.commit if is_newest else None)
 
 
-def newest_manifests(
-    corpus: Corpus, what: What, sources: Sequence[str]
-) -> dict[str, Manifest[Any, Any]]:
-    """Return the newest manifest of each source that is sent; UsageError if a licence forbids it.
+def manifests_of(corpus: Corpus, what: What, state: CompleteState) -> dict[str, Manifest[Any, Any]]:
+    """Return the manifest of each source that is sent; UsageError if a licence forbids it.
 
     Decisions have no text, and no licence is asked for.
     """
-    names = corpus.settings.source_names()
-    for name in sources:
-        check_name("source", name, names)
-    chosen = [name for name in names if name in sources or not sources]
-    found = {name: licence_fault(corpus, name) for name in chosen if what != "decisions"}
+    deduped = [state.manifests["deduped", name][1] for name in state.sources]
+    texts = deduped if what != "decisions" else []
+    found = {each.partition: licence_fault(corpus, each) for each in texts}
     if any(found.values()):
         faults = [f"{name}: {fault}" for name, fault in found.items() if fault]
         others = "".join(f" --source {name}" for name, fault in found.items() if not fault)
@@ -203,14 +202,14 @@ def newest_manifests(
             "`redistribute: true` if you may pass it on"
             + (f"; or push the others:{others}" if others else "")
         )
-    return {name: corpus.store.newest(STAGES[what], name) for name in chosen}
+    return {name: state.manifests[STAGES[what], name][1] for name in state.sources}
 
 
-def licence_fault(corpus: Corpus, source: str) -> str:
+def licence_fault(corpus: Corpus, manifest: Manifest[Any, Any]) -> str:
     """Return why texts of a source may not be passed on, as far as anyone has said; else ""."""
-    if (allowed := corpus.settings.source(source).redistribute) is not None:
+    if (allowed := corpus.settings.source(manifest.partition).redistribute) is not None:
         return "" if allowed else "`redistribute: false`"
-    manifest, counted = corpus.store.newest("deduped", source), Counter[str]()
+    counted = Counter[str]()
     for part in manifest.parts:
         found = read_kept(kept_documents(corpus.store, manifest, part), ["license"])["license"]
         counted.update(found.fill_null("").to_list())
@@ -222,23 +221,13 @@ def licence_fault(corpus: Corpus, source: str) -> str:
     )
 
 
-def refuse_forbidden(corpus: Corpus, manifests: Mapping[str, Manifest[Any, Any]]) -> None:
-    """Raise StoreError if a state has documents that were taken down."""
-    for source, manifest in manifests.items():
-        if found := forbidden_state(corpus.store, manifest):
-            raise StoreError(
-                f"{manifest.stage}[{source}] has {found}. Nothing was pushed: run `corpus build` "
-                "first."
-            )
-
-
-def facts_of(corpus: Corpus, sources: Sequence[str]) -> Facts:
+def facts_of(corpus: Corpus, state: CompleteState) -> Facts:
     """Return the facts for the forms of a revision, about the sources that it has."""
-    chosen = tuple(corpus.settings.source(name) for name in sources)
+    chosen = tuple(corpus.settings.source(name) for name in state.sources)
     if len(chosen) < len(corpus.settings.sources):  # no phase is of these alone
         settings = corpus.settings.model_copy(update={"sources": chosen, "phases": ()})
         corpus = replace(corpus, settings=settings)
-    return gather(corpus)
+    return gather(corpus, state)
 
 
 def configs(paths: Sequence[str]) -> list[dict[str, Any]]:

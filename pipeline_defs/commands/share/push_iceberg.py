@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from pipeline_defs.commands.share.iceberg_folders import STAGES, IcebergFolder, TableName
-from pipeline_defs.commands.share.pushed_files import What, forbidden_state
+from pipeline_defs.commands.share.published_state import state_to_publish
+from pipeline_defs.commands.share.pushed_files import What
 from pipeline_defs.commands.terminal import say
 from resources.corpus import Corpus
-from resources.errors import UsageError, check_name
-from resources.store.records import StoreError
+from resources.errors import UsageError
 from resources.store.scratch import place_of
 
 TABLES: dict[What | None, tuple[TableName, ...]] = {
@@ -21,27 +21,28 @@ TABLES: dict[What | None, tuple[TableName, ...]] = {
 }
 
 
-def push_iceberg(corpus: Corpus, what: What | None, sources: Sequence[str], *, is_dry: bool) -> int:
-    """Write the tables that are asked for, of some sources or all."""
+def push_iceberg(
+    corpus: Corpus, what: What | None, sources: Sequence[str], tag: str | None, *, is_dry: bool
+) -> int:
+    """Write the tables that are asked for, of some sources or all, up to a state."""
     if is_dry:
         raise UsageError("Tables send nothing: --dry-run goes with hf://owner/name")
-    names = corpus.settings.source_names()
-    for name in sources:
-        check_name("source", name, names)
-    for source in sources or names:
+    state = state_to_publish(corpus, tag, sources)
+    for source in state.sources:
         for name in TABLES[what]:
-            newest = corpus.store.newest_or_none(STAGES[name], source)
-            if newest and (found := forbidden_state(corpus.store, newest)):
-                raise StoreError(f"{newest.stage}[{source}] has {found}. Run: corpus build")
             table = IcebergFolder(corpus.store, name, source)
-            say(f"{place_of(table.folder)}: {write_table(table)}.")
+            newest, _ = state.manifests[STAGES[name], source]
+            say(f"{place_of(table.folder)}: {write_table(table, newest)}.")
     return 0
 
 
-def write_table(table: IcebergFolder) -> str:
-    """Write a table anew, without states that are not kept any more; return what it has."""
+def write_table(table: IcebergFolder, newest: int | None = None) -> str:
+    """Write a table anew, without states that are not kept any more; return what it has.
+
+    `newest` is the number of the newest state that it gets, by default the one that it has.
+    """
     if find_spec("pyiceberg") is None:
         raise UsageError("Tables are written by pyiceberg: pip install 'tokenmill[iceberg]'")
     from pipeline_defs.commands.share.iceberg_tables import IcebergTable
 
-    return IcebergTable(table.store, table.name, table.source).write()
+    return IcebergTable(table.store, table.name, table.source).write(newest)

@@ -75,24 +75,18 @@ def state_of(kept: KeptManifests, name: str, stage: str | None = None) -> Source
 
 def chain_of(kept: KeptManifests, stage: str, number: int) -> SourceState:
     """Return a manifest with all that it was made of, as far as that is still kept."""
-    found: dict[str, tuple[int, Manifest]] = {stage: (number, kept.get(stage, number))}
-    missing: list[str] = []
-    of_stage: tuple[int, Manifest] | None = found[stage]
     beside = ("filtered", "raw") if stage in BESIDE else ()
-    for earlier in made_before(stage) if stage in CHAIN else beside:
-        fingerprint = of_stage[1].provenance.get(earlier) if of_stage else None
-        of_stage = None if fingerprint is None else kept.made_of(earlier, earlier, fingerprint)
-        if of_stage is None:
-            missing.append(earlier)
-        else:
-            found[earlier] = of_stage
+    earlier = made_before(stage) if stage in CHAIN else beside
+    first = kept.get(stage, number)
+    found = {stage: (number, first), **kept.chain(first, earlier)}
+    missing = tuple(each for each in earlier if each not in found)
     if "filtered" in found and stage != "filtered":
         for other in BESIDE:
             fingerprint = found["filtered"][1].fingerprint
             if (made := kept.made_of(other, "filtered", fingerprint)) is not None:
                 found.setdefault(other, made)
     ordered = {each: found[each] for each in SOURCE_STAGES if each in found}
-    return SourceState(kept.source, str(number), stage, ordered, tuple(missing))
+    return SourceState(kept.source, str(number), stage, ordered, missing)
 
 
 def flat(config: Any, prefix: str = "") -> dict[str, Any]:
