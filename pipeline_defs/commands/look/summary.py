@@ -164,7 +164,7 @@ def summarize(corpus: Corpus) -> Summary:
     of_sources = [stage for stage in SOURCE_STAGES if stage in used]
     of_all = [stage for stage in GLOBAL_STAGES if stage in used]
     manifests = {name: newest_of(corpus, name, of_sources) for name in settings.source_names()}
-    return Summary(
+    found = Summary(
         store=str(store),
         sources={name: numbers_of(corpus, of_source) for name, of_source in manifests.items()},
         fates=tuple(each for of in manifests.items() for each in source_fates(*of)),
@@ -175,8 +175,9 @@ def summarize(corpus: Corpus) -> Summary:
         other_languages={name: counts for name, counts in others.items() if counts} or UNSET,
         held_out=held or UNSET,
         long_conversations={name: counts for name, counts in long.items() if counts} or UNSET,
-        incomplete=incomplete(corpus) or UNSET,
     )
+    line = "" if found.is_empty else incomplete(corpus)
+    return msgspec.structs.replace(found, incomplete=line or UNSET)
 
 
 def newest_of(corpus: Corpus, partition: str, stages: Sequence[str]) -> dict[str, Manifest]:
