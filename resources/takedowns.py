@@ -60,6 +60,9 @@ class Takedown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     passages      marks of passages in them, by which later copies are told, alone or within more
     copies        passages of each text: their places in `passages`, uint32; unset by earlier
                   versions, where all passages are taken as those of one text
+    runs          hashes of runs of five words of each text, by which changed copies are told; unset
+                  by earlier versions
+    text_form     version of the form of texts of these; unset by earlier versions: as they were
     parts         names of the tasks of `raw` that have one of the documents, by source
     documents     number of documents that were found
     published     parts of `raw` that have one of the documents: the stems of their files, by
@@ -79,6 +82,8 @@ class Takedown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     texts: bytes = b""
     passages: bytes = b""
     copies: tuple[bytes, ...] | UnsetType = UNSET
+    runs: tuple[bytes, ...] | UnsetType = UNSET
+    text_form: int | UnsetType = UNSET
     parts: dict[str, tuple[str, ...]] = {}
     documents: int = 0
     published: dict[str, tuple[str, ...]] | UnsetType = UNSET

@@ -1,9 +1,9 @@
 """Leave out the documents, and the records in quarantine, that a takedown means.
 
 A document is meant if its id, its address, its domain or the words of its text are, or if it has
-enough passages of a text that is meant, alone or within more (`Copies`). A record in
-quarantine is no document, but its bytes may be those of one: it is meant if its place has the id,
-or if its bytes have the text, a passage of it, or the address.
+enough passages, or runs of five words, of a text that is meant, alone or within more (`Copies`). A
+record in quarantine is no document, but its bytes may be those of one: it is meant if its place has
+the id, or if its bytes have the text, a passage of it, or the address.
 
 The record of a patch is forgotten likewise, and the patch stays: so the bytes that it replaces,
 which may have the text as well, stay out of the corpus.
@@ -33,12 +33,16 @@ from assets.raw.places.patch_files import (
 from assets.raw.readers.documents import document_id
 from assets.text.addresses import first_address_of, first_host_of, url_parts
 from assets.text.marks import (
+    COMMON_PERCENT,
+    LEAST_RUNS,
+    RUN_BYTES,
     Copies,
     Marks,
     copied_rows,
     copies_of,
     find_doc_ids,
     find_passages,
+    find_runs,
     find_texts,
     marks_of,
     single,
@@ -68,6 +72,7 @@ class Wanted:
     ids: Marks
     texts: Marks
     copies: Copies
+    runs: Copies
 
     @property
     def passages(self) -> Marks:
@@ -90,6 +95,11 @@ def wanted_by(takedowns: Sequence[Takedown]) -> Wanted:
             (place, passages)
             for place, each in enumerate(takedowns)
             for passages in passages_by_text(each)
+        ),
+        runs=copies_of(
+            ((place, runs) for place, each in enumerate(takedowns) for runs in each.runs or ()),
+            RUN_BYTES,
+            COMMON_PERCENT,
         ),
     )
 
@@ -118,6 +128,12 @@ def with_passages(takedown: Takedown, texts: Iterable[bytes]) -> Takedown:
             for passages in by_text
         ),
     )
+
+
+def with_runs(takedown: Takedown, texts: Iterable[bytes]) -> Takedown:
+    """Return a request with the runs of words of these texts; of too few nothing can be told."""
+    enough = {runs for runs in texts if len(runs) >= LEAST_RUNS * RUN_BYTES}
+    return msgspec.structs.replace(takedown, runs=tuple(sorted(enough)))
 
 
 @lru_cache(maxsize=2)
@@ -160,7 +176,15 @@ def is_text_wanted(texts: pl.Series, wanted: Wanted) -> pl.Series:
 
 def is_copy(texts: pl.Series, wanted: Wanted) -> pl.Series:
     """Check which texts have one that is meant, alone or within more, Boolean."""
-    return among(copied_rows(find_passages(texts, wanted.passages), wanted.copies), len(texts))
+    return among(owners_of_copied(texts, wanted), len(texts))
+
+
+def owners_of_copied(texts: pl.Series, wanted: Wanted) -> dict[int, set[int]]:
+    """Return the owners of the texts that are meant, by the row that has one of them."""
+    copied = copied_rows(find_passages(texts, wanted.passages), wanted.copies)
+    for row, owners in copied_rows(find_runs(texts, wanted.runs.marks), wanted.runs).items():
+        copied.setdefault(row, set()).update(owners)
+    return copied
 
 
 def among(rows: Iterable[int], height: int) -> pl.Series:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,23 @@ from msgspec import UNSET
 from assets.raw.readers.documents import QUARANTINE_SCHEMA, document_id
 from assets.raw.taken_down_files import (
     hash_of,
+    is_copy,
     is_record_wanted,
     is_wanted,
     passages_by_text,
     wanted_by,
     with_passages,
+    with_runs,
 )
-from assets.text.marks import id_marks, passage_marks, text_marks
+from assets.text.marks import (
+    MOST_RUNS,
+    RUN_BYTES,
+    id_marks,
+    passage_marks,
+    run_marks,
+    single,
+    text_marks,
+)
 from resources.takedowns import (
     URL_FORM,
     Takedown,
@@ -32,6 +44,16 @@ from resources.takedowns import (
     read_takedowns,
 )
 
+# As commit 2801a437 recorded it, with `corpus takedown --match` of OLD_TEXT.
+OLD_TEXT = (
+    "Žofie's café served crème brûlée to fifty-one guests, who praised the naïve décor of its "
+    "façade and stayed until the déjà-vu of another dawn."
+)
+OLD_REQUEST = (
+    '{"kind":"match","reason":"request 1","near":false,"addresses":[],"domains":[],"ids":"",'
+    '"texts":"lgAAAKNw+aoZUx2UpaakZWxYU+o=","passages":"1sPf5t+1McHeforkdB6o452U6DY=","parts":{},'
+    '"documents":0}'
+)
 TEXT = " ".join(sentence(number, 40) for number in range(4))
 SHORT = "Two words."
 
@@ -145,3 +167,50 @@ def test_a_text_is_meant_within_more_for_each_of_many_texts() -> None:
     earlier = msgspec.structs.replace(asked, copies=UNSET)
     assert not is_wanted(frame, wanted_by([earlier])).any(), "they are not known by text"
     assert passages_by_text(with_passages(asked, [])) == []
+
+
+def test_a_request_of_an_earlier_version_means_its_text_in_every_form() -> None:
+    wanted = wanted_by([msgspec.json.decode(OLD_REQUEST, type=Takedown)])
+    copies = [
+        OLD_TEXT,
+        unicodedata.normalize("NFD", OLD_TEXT),
+        OLD_TEXT.replace("e", "e\xad"),
+        html.escape(OLD_TEXT).encode("ascii", "xmlcharrefreplace").decode(),
+        json.dumps(OLD_TEXT),
+    ]
+    within = [f"Home\n\n{copy}\n\nImprint" for copy in copies]
+    others = [OLD_TEXT[:40], OLD_TEXT.replace("guests", "ghosts").replace("brûlée", "fraîche")]
+    table = documents(*[None] * (2 * len(copies) + 2))
+    table = table.with_columns(text=pl.Series([*copies, *within, *others]))
+    assert is_wanted(table, wanted).to_list() == [True] * (2 * len(copies)) + [False] * 2
+
+
+def line(number: int) -> str:
+    """Return a sentence of 14 words, none of which is in another."""
+    words = (str(number * 14 + place + 10_000) for place in range(14))
+    return " ".join(word.translate(str.maketrans("0123456789", "abcdefghij")) for word in words)
+
+
+def changed_every(step: int, text: str) -> str:
+    words = enumerate(text.split())
+    return " ".join("other" if place % step == step // 2 else word for place, word in words)
+
+
+def test_a_changed_copy_is_meant_by_the_runs_of_words_that_it_has() -> None:
+    sentences = [line(number) for number in range(40)]
+    text = " ".join(sentences)
+    wanted = wanted_by([with_runs(Takedown("match", "why"), run_marks(pl.Series([text])))])
+    numbered = "\n".join(f"{number}  {each}" for number, each in enumerate(sentences))
+    half_of_others = " ".join(line(number + 1_000 * (number % 3 > 0)) for number in range(40))
+    copies = [text, changed_every(25, text), " ".join(reversed(sentences)), numbered]
+    others = [changed_every(5, text), half_of_others, text[: len(text) // 3], ""]
+    is_meant = is_copy(pl.Series([*copies, *others]), wanted)
+    assert is_meant.to_list() == [True] * 4 + [False] * 4
+
+
+def test_runs_of_words_are_few_and_of_few_bits() -> None:
+    text = " ".join(map(line, range(100)))
+    short, long = run_marks(pl.Series(["five words are no runs", text]))
+    assert short == b""
+    assert len(long) == MOST_RUNS * RUN_BYTES
+    assert [*single(long, RUN_BYTES)] == sorted(single(long, RUN_BYTES), key=lambda run: run[::-1])

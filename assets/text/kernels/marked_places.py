@@ -19,6 +19,8 @@ Offsets = NDArray[np.int64]
 Checks = NDArray[np.uint32]
 PASSAGE_BYTES = 64
 FILTER_BITS = 22
+RUN_WORDS = 5
+KEPT_RUNS = 1 << 30  # hashes below it, a quarter of all
 BASE = uint64(0x5851F42D4C957F2D)
 ID_BYTES = 16
 
@@ -77,6 +79,39 @@ def find_passages(
                 count += 1
             key -= out * uint64(joined[place])
     return found[: min(count, most)], count
+
+
+@njit(**ARRAY_KERNEL)
+def hash_runs(joined: Bytes, starts: Offsets, offsets: Offsets) -> tuple[Checks, Offsets]:
+    """Hash every run of five words, numbers left out, of n texts; one in four hashes is kept.
+
+    Words are as of `join_words`. Returns the hashes, uint32, and those of text i at
+    edges[i]:edges[i + 1], int64.
+    """
+    checks, edges = np.empty(len(starts), np.uint32), np.zeros(len(offsets), np.int64)
+    last = np.empty(RUN_WORDS, np.uint64)  # hashes of the last words, in a ring
+    count = 0
+    for text in range(len(offsets) - 1):
+        words = 0
+        for word in range(offsets[text], offsets[text + 1]):
+            if 48 <= joined[starts[word]] <= 57:
+                continue
+            key = uint64(0)
+            for place in range(starts[word], starts[word + 1]):
+                key = key * BASE + uint64(joined[place])
+            last[words % RUN_WORDS] = finish(key)
+            words += 1
+            if words < RUN_WORDS:
+                continue
+            key = uint64(0)
+            for place in range(words, words + RUN_WORDS):
+                key = key * BASE + last[place % RUN_WORDS]
+            check = _check_of(key)
+            if check < KEPT_RUNS:
+                checks[count] = check
+                count += 1
+        edges[text + 1] = count
+    return checks[:count], edges
 
 
 @njit(**ARRAY_INLINED)

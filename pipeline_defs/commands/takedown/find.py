@@ -26,17 +26,22 @@ from assets.raw.taken_down_files import (
     is_itself_wanted,
     is_record_wanted,
     is_text_wanted,
+    owners_of_copied,
     parts_in,
     passages_by_text,
     wanted_by,
     with_passages,
+    with_runs,
 )
 from assets.text.marks import (
-    copied_rows,
+    MARK_BYTES,
+    RUN_BYTES,
     digest,
     find_passages,
+    find_runs,
     id_marks,
     passage_marks,
+    run_marks,
     single,
     text_marks,
 )
@@ -125,8 +130,7 @@ def meant_by(
             rows["address", hash_of(address)].add(row)
             for domain in domains_above(host) if host else ():
                 rows["domain", hash_of(domain)].add(row)
-    passages = find_passages(documents["text"], wanted.passages) if by_passages else []
-    copied = copied_rows(passages, wanted.copies)
+    copied = owners_of_copied(documents["text"], wanted) if by_passages else {}
     for number, each in enumerate(asked):
         keys: list[tuple[str, bytes | str]] = [("id", digest(mark)) for mark in single(each.ids)]
         keys += [("text", digest(mark)) for mark in single(each.texts)]
@@ -172,12 +176,13 @@ def records_of(hits: Sequence[Hits], takedown: Takedown, *, is_alone: bool) -> d
 
 def having_copies(hits: Sequence[Hits], asked: Sequence[Takedown]) -> Iterator[pl.DataFrame]:
     """Yield the documents that have a text of each request within more: no text is read."""
-    copies = wanted_by(asked).copies
+    wanted = wanted_by(asked)
     numbered = [each.within.with_columns(part=pl.lit(n)) for n, each in enumerate(hits)]
     within = pl.concat([NOTHING.drop("text"), *numbered], how="diagonal")
     rows: dict[int, list[int]] = {}
     for row, digests in enumerate(within["passages"] if numbered else ()):
-        for owner in copies.owners_among(digests):
+        owners = wanted.copies.owners_among(digests) | wanted.runs.owners_among(digests)
+        for owner in owners:
             rows.setdefault(owner, []).append(row)
     for number in range(len(asked)):
         yield within[rows.get(number, [])]
@@ -199,6 +204,7 @@ def with_marks(
     texts = documents["text"].drop_nulls().unique(maintain_order=True)
     if with_texts and asked.kind != "match":
         asked = with_passages(asked, [*passages_by_text(asked), *passage_marks(texts)])
+        asked = with_runs(asked, [*(asked.runs or ()), *run_marks(texts)])
     return msgspec.structs.replace(
         asked,
         ids=joined(asked.ids, id_marks([*documents["doc_id"], *members])),
@@ -220,10 +226,14 @@ def without_forms(asked: Sequence[Takedown], hits: Sequence[Hits]) -> list[Taked
     has = {(doc_id, passage) for each in pairs for doc_id, found in each for passage in found}
     counts = Counter(passage for _, passage in has)
 
-    def own(passages: bytes) -> bytes:
-        return b"".join(mark for mark in single(passages) if counts[digest(mark)] < COMMON)
+    def own(marks: bytes, size: int) -> bytes:
+        return b"".join(mark for mark in single(marks, size) if counts[digest(mark)] < COMMON)
 
-    return [with_passages(each, map(own, passages_by_text(each))) for each in asked]
+    asked = [
+        with_passages(each, [own(one, MARK_BYTES) for one in passages_by_text(each)])
+        for each in asked
+    ]
+    return [with_runs(each, [own(one, RUN_BYTES) for one in each.runs or ()]) for each in asked]
 
 
 def names_by_source(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
@@ -250,7 +260,8 @@ class Hits(NamedTuple):
 
     documents  those that are meant themselves: doc_id, url, text and origin
     records    those in quarantine that are meant
-    within     other documents with passages of these: doc_id, url, origin, digests of passages
+    within     other documents with passages of these: doc_id, url, origin, digests of passages and
+               hashes of runs of words
     """
 
     part: RawPart
@@ -317,7 +328,9 @@ def hits_in(part: RawPart, wanted: Wanted) -> Hits:
     is_meant = is_itself_wanted(documents, wanted)
     others = documents.filter(~is_meant)
     found: dict[int, set[bytes]] = {}  # digests of the passages by row
-    for passage in find_passages(others["text"], wanted.passages):
+    texts = others["text"]
+    runs = find_runs(texts, wanted.runs.marks)
+    for passage in (*find_passages(texts, wanted.passages), *runs):
         found.setdefault(passage.row, set()).add(passage.digest)
     within = others.drop("text")[[*found]].with_columns(
         pl.Series("passages", [sorted(each) for each in found.values()], pl.List(pl.Binary))

@@ -147,8 +147,10 @@ def accepted_documents(corpus: Corpus, wanted: Wanted) -> Accepted:
     accepted: Accepted = {}
     for within in (each.within for each in hits):
         for doc_id, digests in zip(within["doc_id"], within["passages"], strict=True):
-            if not wanted.copies.owners_among(digests):
-                accepted.setdefault(doc_id, set()).update(digests)
+            passages = {each for each in digests if each in wanted.passages.owners}
+            is_meant = wanted.copies.owners_among(passages) or wanted.runs.owners_among(digests)
+            if passages and not is_meant:
+                accepted.setdefault(doc_id, set()).update(passages)
     return accepted
 
 

@@ -41,7 +41,11 @@ def request_lines(store: Store) -> Iterator[RequestLine]:
     recorded = read_recorded(store.root)
     withdrawn = {each.withdraws: number for number, each in enumerate(recorded, 1)}
     for number, each in enumerate(recorded, 1):
-        form = "" if each.withdraws else "marks of ids, texts and passages"
+        form = (
+            ""
+            if each.withdraws
+            else f"marks of ids, texts and passages in form {each.text_form or 1}"
+        )
         if each.addresses or each.domains:
             form = f"sha256 of a {each.kind} in form {each.form.version if each.form else 1}"
         yield RequestLine(

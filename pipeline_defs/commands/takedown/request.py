@@ -24,8 +24,9 @@ from cyclopts import App, Group, Parameter
 from msgspec import UNSET
 
 from assets.raw.raw_records import RAW
-from assets.raw.taken_down_files import forget_patches, hash_of, wanted_by
-from assets.text.marks import MARK_BYTES, id_marks, passage_marks, text_marks
+from assets.raw.taken_down_files import forget_patches, hash_of, wanted_by, with_runs
+from assets.text.marks import MARK_BYTES, id_marks, passage_marks, run_marks, text_marks
+from assets.text.text_form import TEXT_FORM
 from pipeline_defs.commands.look.find_index import remove_indexes
 from pipeline_defs.commands.takedown.find import FoundDocuments, find
 from pipeline_defs.commands.terminal import alone_on, check_one_given, say
@@ -252,7 +253,9 @@ class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         reason, date = self.reason or command.reason or "", self.date or command.date
         date_or_unset = UNSET if date is None else date
         meant = self.meant(form)
-        return msgspec.structs.replace(meant, reason=reason, date=date_or_unset, near=near)
+        return msgspec.structs.replace(
+            meant, reason=reason, date=date_or_unset, near=near, text_form=TEXT_FORM
+        )
 
     def meant(self, form: UrlForm) -> Takedown:
         """Return the request with what it means alone."""
@@ -272,7 +275,8 @@ class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         texts = pl.Series([self.text])
         if not (marks := text_marks(texts)[0]):
             raise UsageError("no words. Give the text of a document, in UTF-8.")
-        return Takedown("match", "", texts=marks, passages=passage_marks(texts)[0])
+        passages, runs = passage_marks(texts)[0], run_marks(texts)
+        return with_runs(Takedown("match", "", texts=marks, passages=passages), runs)
 
 
 def checked_domain(domain: str) -> str:
