@@ -1,0 +1,322 @@
+"""Corpora which between them use every feature, and the ways in which one thing of them changes."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from builders import sentence, write_jsonl
+from chat_corpus import write_chat_corpus
+from every_stage import CONFIG, write_inputs
+from verbs import Cli
+
+from assets.tokenized.chat_template_files import CHATML
+from resources.settings.shards import FORMAT_NAMES, MASK_FORMATS
+
+TOOL = {"type": "function", "function": {"name": "weather", "description": "of a place"}}
+RULE = """
+import polars as pl
+from assets.filtered.rules import CustomRule
+RULES = [CustomRule("marked", pl.col("text").str.count_matches("{word}"), maximum=0)]
+"""
+CLASSES = {"score": "meta.n", "limits": [10, 20]}
+RULES = CONFIG["filters"]["rules"] | {
+    "opt_out": {"domains_file": "opted_out.txt"},
+    "metadata": {"blocked_licenses": ["nd"], "blocked_domains_file": "blocked.txt"},
+}
+CUSTOM = {"custom": "rules.py", "rules": {"custom": {"marked": True}}}  # tried in 3 CPU seconds
+PROSE = {"name": "prose", "where": "input/prose/*", "fill_in_the_middle": {"rate": 0.3}}
+NOTES = {"name": "notes", "where": "input/notes/*"}
+
+
+@dataclass
+class Site:
+    """A corpus on disk that changes step by step; `step` is a number that no other change has."""
+
+    config: Path
+    cli: Cli
+    random: random.Random
+    step: int = 0
+
+    @property
+    def folder(self) -> Path:
+        return self.config.parent
+
+    def settings(self, path: str, change: Callable[[Any], Any]) -> None:
+        """Change the value of a key, such as sources.0.where."""
+        content = yaml.safe_load(self.config.read_text())
+        *parents, last = [int(key) if key.isdigit() else key for key in path.split(".")]
+        model = content
+        for key in parents:
+            model = model[key] if isinstance(key, int) else model.setdefault(key, {})
+        model[last] = change(model[last] if isinstance(last, int) else model.get(last))
+        self.config.write_text(yaml.safe_dump(content, sort_keys=False))
+
+    def record(self, pattern: str, change: Callable[[Any], Any]) -> None:
+        """Change one record of the files of a pattern, in its place."""
+        path = self.random.choice(sorted(self.folder.glob(pattern)))
+        lines = path.read_text().splitlines()
+        whole = [number for number, line in enumerate(lines) if line.endswith("}")]
+        number = self.random.choice(whole)
+        lines[number] = json.dumps(change(json.loads(lines[number])))
+        path.write_text("\n".join([*lines, ""]))
+
+
+Change = Callable[[Site], None]
+
+
+def text_corpus(folder: Path, **changes: Any) -> Path:
+    """Texts with every feature for them, every format and documents of known sites."""
+    (folder / "opted_out.txt").write_text("nobody.example\n")
+    (folder / "blocked.txt").write_text("nobody.example\n")
+    (folder / "rules.py").write_text(RULE.replace("{word}", "nobody"))
+    settings = {
+        "sources": [PROSE, NOTES],
+        "filters": {"pii": {}, "rules": RULES},
+        "shards": {"target_bytes": 4096, "rewrite_share": 1, "formats": list(FORMAT_NAMES)},
+        "phases": [
+            {"name": "main", "weighting": "natural", "batch_samples": 4},
+            {
+                "name": "late",
+                "budgets": {"prose": 4000},
+                "batch_samples": 4,
+                "formats": ["parquet"],
+                "upsample": [[10, 0], [20, 1], [99, 2]],
+            },
+        ],
+        "buckets": {"mode": "buckets", "edges": [64, 256], "classes": CLASSES},
+    }
+    write_inputs(folder, **settings | changes)
+    pages = [
+        {
+            "text": sentence(700 + i, 40),
+            "url": f"https://site{i}.example/a",
+            "license": "by",
+            "n": i,
+        }
+        for i in range(30)
+    ]
+    write_jsonl(folder / "input/prose/pages.jsonl", pages)
+    write_jsonl(folder / "input/prose/broken.jsonl", ["{"])
+    return with_more_files(folder / "pipeline.yaml")
+
+
+def chat_corpus(folder: Path, **changes: Any) -> Path:
+    """Conversations of two forms, some with tools, beside texts."""
+    settings = {
+        "shards": {"target_bytes": 4096, "rewrite_share": 1, "formats": list(MASK_FORMATS)},
+        "holdout": {"share": 0.1},
+        "buckets": {"mode": "pack", "sequence_length": 384},  # some conversations are longer
+        "phases": [{"name": "main", "weighting": "natural", "batch_samples": 4}],
+    }
+    config = write_chat_corpus(folder, **settings | changes)
+    path = folder / "input/asked/a.jsonl"
+    lines = path.read_text().splitlines()
+    some = [json.loads(line) | {"tools": [TOOL]} for line in lines[:5]]
+    write_jsonl(path, [*some, *lines[5:]])
+    return with_more_files(config)
+
+
+def with_more_files(config: Path) -> Path:
+    """Write one file that will go and one that will get another name; return the config."""
+    for number, name in enumerate(("spare", "named")):
+        texts = [{"text": sentence(900 + number, 40)}]
+        write_jsonl(config.parent / f"input/prose/{name}.jsonl", texts)
+    return config
+
+
+CORPORA: dict[str, Callable[[Path], Path]] = {
+    "texts in buckets": lambda folder: text_corpus(
+        folder, sources=[PROSE, NOTES | {"filters": CUSTOM}]
+    ),
+    "packed chats": chat_corpus,
+    "decomposed texts": lambda folder: text_corpus(
+        folder, buckets={"mode": "decompose", "sequence_length": 256, "classes": CLASSES}
+    ),
+    "concatenated chats": lambda folder: chat_corpus(
+        folder, buckets={"mode": "concat", "sequence_length": 384}
+    ),
+}
+
+
+def swapped(text: str) -> str:
+    """Let the second word that can and the word two behind it change places: as many tokens."""
+    return re.sub(r"^(\S+ )(\S+)( \S+ )(\S+)(?= )", r"\1\4\3\2", text)
+
+
+def two_words_change_places(site: Site) -> None:
+    site.record("input/prose/*", lambda record: record | {"text": swapped(record["text"])})
+
+
+def a_word_of_equal_length(site: Site) -> None:
+    def change(record: Any) -> Any:
+        return record | {"text": f"w{site.step:04d}{record['text'][5:]}"}
+
+    site.record("input/prose/*", change)
+
+
+def an_answer_changes_words(site: Site) -> None:
+    def change(record: Any) -> Any:
+        [*before, last] = record["conversations"]
+        return {"conversations": [*before, last | {"value": swapped(last["value"])}]}
+
+    site.record("input/told/*", change)
+
+
+def a_system_prompt(site: Site) -> None:
+    prompt = {"from": "system", "value": f"s{site.step}"}
+
+    def change(record: Any) -> Any:
+        return {"conversations": [prompt, *record["conversations"][-2:]]}
+
+    site.record("input/told/*", change)
+
+
+def other_tools(site: Site) -> None:
+    tool = {"type": "function", "function": {"name": f"tool{site.step}"}}
+    path = site.folder / "input/asked/a.jsonl"
+    first, *rest = path.read_text().splitlines()
+    write_jsonl(path, [json.loads(first) | {"tools": [tool]}, *rest])
+
+
+def the_end_of_answers_is_learned_or_not(site: Site) -> None:
+    """Other masks for the same tokens."""
+    end = "message.content + '<|im_end|>' }}{% endgeneration %}"
+    other = "message.content }}{% endgeneration %}{{ '<|im_end|>' }}"
+    assert end in CHATML
+    not_learned = CHATML.replace(end, other)
+    site.settings("tokenizer.chat_template", lambda now: None if now else not_learned)
+
+
+def of_pages(**fields: str) -> Change:
+    def change(site: Site) -> None:
+        values = {name: value.format(site.step) for name, value in fields.items()}
+        site.record("input/prose/pages.jsonl", lambda record: record | values)
+
+    return change
+
+
+def the_number_of_a_page(site: Site) -> None:
+    site.record("input/prose/pages.jsonl", lambda record: record | {"n": record["n"] + 11})
+
+
+def page_of(site: Site) -> Any:
+    """Return a page that no other change takes."""
+    path = site.folder / "input/prose/pages.jsonl"
+    return json.loads(path.read_text().splitlines()[site.step])
+
+
+def an_evaluation_item(site: Site) -> None:
+    words = page_of(site)["text"].split()
+    item = {"question": " ".join(words[:25]), "n": 100 + site.step}
+    append(site.folder / "quiz/a.jsonl", json.dumps(item))
+
+
+def another_line_of(name: str) -> Change:
+    return lambda site: append(site.folder / name, page_of(site)["url"].split("/")[2])
+
+
+def a_custom_rule(site: Site) -> None:
+    (site.folder / "rules.py").write_text(RULE.replace("{word}", f" {100 + site.step}a "))
+
+
+def a_file_is_appended_to(site: Site) -> None:
+    path = site.random.choice(sorted((site.folder / "input/prose").iterdir()))
+    append(path, json.dumps({"text": sentence(2000 + site.step, 40)}))
+
+
+def a_file_comes(site: Site) -> None:
+    texts = [{"text": sentence(4000 + 10 * site.step + i, 40)} for i in range(3)]
+    write_jsonl(site.folder / f"input/prose/new{site.step}.jsonl", texts)
+
+
+def a_file_goes(site: Site) -> None:
+    (site.folder / "input/prose/spare.jsonl").unlink()
+
+
+def a_file_gets_another_name(site: Site) -> None:
+    path = site.folder / "input/prose/named.jsonl"
+    path.rename(path.with_name("renamed.jsonl"))
+
+
+def a_takedown(site: Site) -> None:
+    site.cli.out("takedown", "--url", page_of(site)["url"], "--reason", "asked for")
+
+
+def a_patch(site: Site) -> None:
+    """Mend the record of a file that cannot be read."""
+    place = {"file": "input/prose/broken.jsonl", "position": "line 1"}
+    patch = write_jsonl(site.folder / "patch.jsonl", [place | {"record": {"text": sentence(6000)}}])
+    site.cli.out("quarantine", "replay", "prose", "--patched", str(patch))
+
+
+def key(path: str, *values: Any) -> Change:
+    """Return the change of a setting to the first of some values that it has not."""
+
+    def change(now: Any) -> Any:
+        return next(value for value in values if value != now)
+
+    return lambda site: site.settings(path, change)
+
+
+def append(path: Path, line: str) -> None:
+    """Append a line to a file."""
+    with path.open("a") as file:
+        file.write(f"{line}\n")
+
+
+OF_ALL: dict[str, Change] = {
+    "two words change places": two_words_change_places,
+    "a word of equal length": a_word_of_equal_length,
+    "a file is appended to": a_file_is_appended_to,
+    "a file comes": a_file_comes,
+    "a file goes": a_file_goes,
+    "a file gets another name": a_file_gets_another_name,
+    "shards.seed": key("shards.seed", 1, 2, 3),
+    "shards.target_bytes": key("shards.target_bytes", 2048, 8192),
+    "holdout.share": key("holdout.share", 0.3, 0.05),
+    "part_bytes": key("part_bytes", 4096, 16384),
+    "compression": key("compression", "lz4", "zstd"),
+    "dedup.ngram": key("dedup.ngram", 3, 5),
+    "phases.0.seed": key("phases.0.seed", 1, 2, 3),
+    "min_chars": key("filters.rules.length.min_chars", 150, 20),
+    "a token before documents": key("tokenizer.begin_of_document", "<|endoftext|>", None),
+}
+OF_TEXTS: dict[str, Change] = OF_ALL | {
+    "a url": of_pages(url="https://other{}.example/b"),
+    "a licence": of_pages(license="nd"),
+    "a label": of_pages(label="{}"),
+    "the number of a page": the_number_of_a_page,
+    "an evaluation item": an_evaluation_item,
+    "an opt-out": another_line_of("opted_out.txt"),
+    "a blocked domain": another_line_of("blocked.txt"),
+    "a takedown": a_takedown,
+    "a patch": a_patch,
+    "fill_in_the_middle.seed": key("sources.0.fill_in_the_middle.seed", 1, 2),
+    "limits of classes": key("buckets.classes.score", "quality_percentile", "meta.n"),
+    "upsample": key("phases.1.upsample", [[10, 1], [20, 1], [99, 3]], [[10, 0], [20, 1], [99, 2]]),
+    "substrings": key("dedup.substrings.min_words", 150, 50),
+    "lines": key("dedup.lines.min_count", 9, 4),
+    "min_words": key("filters.rules.gopher_quality.min_words", 14, 5),
+    "classifier.seed": key("classifier.seed", 1, 2),
+}
+OF_CHATS: dict[str, Change] = OF_ALL | {
+    "an answer changes words": an_answer_changes_words,
+    "a system prompt": a_system_prompt,
+    "other tools": other_tools,
+    "the end of answers is learned, or not": the_end_of_answers_is_learned_or_not,
+    "long conversations": key("buckets.long_conversations", "drop", "cut_turns"),
+    "sequence_length": key("buckets.sequence_length", 256, 512),
+}
+CHANGES = {
+    "texts in buckets": OF_TEXTS | {"a custom rule": a_custom_rule},
+    "packed chats": OF_CHATS,
+    "decomposed texts": OF_TEXTS,
+    "concatenated chats": OF_CHATS,
+}

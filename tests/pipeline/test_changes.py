@@ -1,0 +1,43 @@
+"""What changes is made again: a build after any change is as one from nothing."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from builders import open_corpus
+from corpus_changes import CHANGES, CORPORA, Site
+from fresh_build import Facts, build_all, differences, facts_of, shards_of, stale
+from hypothesis import settings
+from verbs import Cli
+
+IS_SEARCH = settings.get_current_profile_name() == "search"
+SEEDS = range(50 if IS_SEARCH else 4)
+CHANGES_OF_A_SEED = 10
+
+
+def built(site: Site) -> Facts:
+    """Build the corpus as it is now; return all that it publishes."""
+    build_all(corpus := open_corpus(site.config))
+    return facts_of(corpus) | shards_of(corpus)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_build_after_a_change_is_as_one_from_nothing(
+    seed: int, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = list(CORPORA)[seed % len(CORPORA)]
+    site = Site(CORPORA[name](tmp_path), cli, random.Random(seed))
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(site.config))
+    before = built(site)
+    for change in site.random.sample(sorted(CHANGES[name]), CHANGES_OF_A_SEED):
+        site.step += 1
+        CHANGES[name][change](site)
+
+        after = built(site)
+
+        assert differences(after, before), f"{change!r} changed nothing of {name!r}"
+        assert stale(open_corpus(site.config), cli) == [], f"{change!r} of {name!r}"
+        before = after
