@@ -29,6 +29,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -37,10 +38,13 @@ from typing import Any, Self
 import numba
 import xxhash
 from numba.core import event
+from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
 
 from resources.store.disk import add_files
 
 KEPT_VERSIONS = 8  # of a package; 5 MB each
+COMPILE, LOCK = "numba:compile", "numba:compiler_lock"  # events of numba
 NUMBA_LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,ZipCacheLocator"
 
 _folders: dict[Path, Path] = {}  # package of kernels -> the folder of its compiled kernels
@@ -74,7 +78,7 @@ def keep_compiled(init_file: str, *, uses: Iterable[str] = ()) -> None:
     locators = numba.config.CACHE_LOCATOR_CLASSES or NUMBA_LOCATORS
     if ours not in locators:
         numba.config.CACHE_LOCATOR_CLASSES = f"{ours},{locators}"
-        event.register("numba:compiler_lock", WriteDigests())
+        listen_to_numba()
 
 
 class StageLocator:
@@ -117,17 +121,30 @@ class StageLocator:
         return str(self.line)
 
 
-class WriteDigests(event.Listener):  # type: ignore[misc]
-    """Write digests when the thread that wrote files lets go of numba's lock."""
+class CompilerListener(event.Listener):  # type: ignore[misc]
+    """Make numba ready to compile when it begins to, and write digests when it has compiled."""
 
     def on_start(self, event: event.Event) -> None:
-        """Do nothing."""
+        """Let numba be ready to compile; the event follows a kernel that is not on disk."""
+        if event.kind == COMPILE and vars(cpu_target.target_context).pop("refresh", None):
+            cpu_target.target_context.refresh()
 
     def on_end(self, event: event.Event) -> None:
-        """Write the digests of what the thread wrote."""
-        for locator in _written.__dict__.pop("locators", ()):
+        """Write the digests of what the thread wrote, which lets go of numba's lock."""
+        for locator in _written.__dict__.pop("locators", ()) if event.kind == LOCK else ():
             with suppress(OSError):  # removed by another process, or no space: compiled again
                 locator.write_digests()
+
+
+def listen_to_numba() -> None:
+    """Listen to numba's compiler, and spare processes that only load kernels what it needs.
+
+    numba makes itself ready to compile before it loads a kernel, too: 0.9 CPU s in each process,
+    nearly all of it imports. What a loaded kernel needs is the memory of arrays.
+    """
+    cpu_target.target_context.refresh = partial(rtsys.initialize, cpu_target.target_context)
+    for kind in (COMPILE, LOCK):
+        event.register(kind, CompilerListener())
 
 
 def digest_file(path: Path) -> Path:

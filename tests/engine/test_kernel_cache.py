@@ -44,6 +44,13 @@ twice = njit(lambda number: 2 * add(number))
 print(twice(1), sum(add.stats.cache_hits.values()))
 """
 
+READY = """
+import sys
+from kernels.below.caller import answer
+answer(1)
+print("numba.cpython.randomimpl" in sys.modules)
+"""
+
 SAY = """
 from resources.kernel_cache import fallback_line
 print(fallback_line("kernels"))
@@ -123,6 +130,14 @@ def test_kernels_from_disk_are_inlined_by_those_compiled_later(tmp_path: Path) -
     calls = [start(tmp_path, INLINED).communicate()[0].split() for _ in range(2)]
 
     assert calls == [["22", "0"], ["22", "1"]]
+
+
+def test_what_only_loads_kernels_is_not_made_ready_to_compile(tmp_path: Path) -> None:
+    write_kernels(tmp_path, added=10)
+
+    is_ready = [start(tmp_path, READY).communicate()[0].strip() for _ in range(2)]
+
+    assert is_ready == ["True", "False"]
 
 
 def test_a_version_that_comes_back_is_not_compiled_again(tmp_path: Path) -> None:
