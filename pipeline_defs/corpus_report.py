@@ -70,6 +70,7 @@ def written_last(
         kinds={"html" if name == CORPUS_REPORT else "markdown"},
         owners=["team:data"],
         tags={"stage": name},
+        required_resource_keys={"corpus"},  # by which the process of a step is one of its run
         output_required=False,
     )
     def written(context: dg.AssetExecutionContext):  # type: ignore[no-untyped-def]

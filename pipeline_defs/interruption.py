@@ -21,7 +21,9 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-CHILD_SECONDS = 1.5  # of a process that compiles kernels, or drives a Ray cluster
+from resources.engine.workers import end_workers
+
+CHILD_SECONDS = 1.5  # of a step, or a process that compiles kernels or drives a Ray cluster
 RUN_SECONDS = 4.0  # of the 5 that a user waits at most; the hook of a run takes 2 at most
 STOPPED = "Stopped by a signal. Published parts are kept: run again to continue."
 FINISHED = (dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS)
@@ -47,8 +49,7 @@ class Interruption:
         begun = time.monotonic()
         self.begin()
         time.sleep(max(0.0, begun + CHILD_SECONDS - time.monotonic()))
-        for child in multiprocessing.active_children():
-            child.kill()
+        kill_children()
         while time.monotonic() < begun + RUN_SECONDS and threading.main_thread().is_alive():
             time.sleep(0.05)
         self.end_process()
@@ -69,9 +70,17 @@ class Interruption:
             run = self.instance.get_run_by_id(self.run_id)
             if run is not None and run.status not in FINISHED:
                 self.instance.report_run_canceled(run)
+            kill_children()
             self.tidy()
         sys.stderr.write(f"{STOPPED}\n")
         leave()
+
+
+def kill_children() -> None:
+    """Kill steps and what else computes; wait until the workers have ended that they asked for."""
+    for child in multiprocessing.active_children():
+        child.kill()
+    end_workers()
 
 
 def leave() -> None:

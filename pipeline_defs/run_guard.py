@@ -6,13 +6,14 @@ command line, of the UI, of the schedule and of `corpus build` are guarded alike
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 import dagster as dg
 from msgspec.structs import asdict
 
+from assets.stages import BY_NAME
 from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
 from resources.corpus import Corpus
 from resources.dagster_home import STORE_TAG, note_store
@@ -42,9 +43,9 @@ def guarded(
     corpus: Corpus,
     context: RunContext,
     steps: Sequence[str],
-    events: Iterator[dg.DagsterEvent],
+    events: Callable[[int | None], Iterator[dg.DagsterEvent]],
 ) -> Iterator[dg.DagsterEvent]:
-    """Yield the events of a run as soon as the store is free for it."""
+    """Yield the events of a run as soon as the store is free for it; they get its lock."""
     run, instance, root = context.dagster_run, context.instance, corpus.store.root
     note_store(root)
     instance.add_run_tags(run.run_id, {STORE_TAG: str(root)})
@@ -52,6 +53,8 @@ def guarded(
         context.log.warning(line)
     partitions = partitions_of_run(corpus.settings, run.tags)
     note = OpenNote(root, new_note(run.run_id, run.job_name, tuple(steps), partitions))
+    stages = (BY_NAME[name] for name in steps if name in BY_NAME)
+    versions = {stage.name: stage.version_under(corpus.settings) for stage in stages}
 
     def tell(line: str) -> None:
         note.change(state="waiting", waits_for=line)
@@ -60,11 +63,11 @@ def guarded(
     holder = this_holder(run.run_id, run.job_name)
     with (
         noted_end(corpus, context, note),
-        run_lock(root, holder, tell, pause),
+        run_lock(root, holder, tell, pause) as lock,
     ):
-        note.change(state="running", waits_for="")
+        note.change(state="running", waits_for="", versions=versions)
         USED.core_hours = USED.read_bytes = USED.written_bytes = 0
-        for event in events:
+        for event in events(lock):
             follow(note, event)
             yield event
 

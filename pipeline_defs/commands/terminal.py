@@ -146,7 +146,7 @@ def write_text(path: Path, content: str) -> None:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def alone_on(root: Path, command: str) -> AbstractContextManager[None]:
+def alone_on(root: Path, command: str) -> AbstractContextManager[object]:
     """Hold a store's lock for a command, after the end of a run that works on it."""
 
     def tell(line: str) -> None:

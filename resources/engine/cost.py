@@ -52,7 +52,14 @@ class Usage(msgspec.Struct):
     written_bytes: int = 0  # published
 
 
-USED = Usage()  # by the run of this process
+USED = Usage()  # by the run of this process, or by the step
+
+
+def add_usage(now: Usage, before: Usage) -> None:
+    """Add what a step in another process has used since an earlier moment."""
+    USED.core_hours += now.core_hours - before.core_hours
+    USED.read_bytes += now.read_bytes - before.read_bytes
+    USED.written_bytes += now.written_bytes - before.written_bytes
 
 
 class CpuMeter:

@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 SERVER: Any = forkserver._forkserver  # whose attributes are private
 END_SECONDS = 1.0  # of a server that has nothing to do
 WATCH_SECONDS = 0.5
+RUN_VARIABLE = "TOKENMILL_RUN"  # the socket at which a run serves its steps
 THREADS_OF_IMPORTS = ("jemalloc_bg_thd", "polars-ooc-clea")  # Polars imported, nothing computed
 
 
@@ -46,6 +47,7 @@ def fork_server(
         return
     stop_server()  # the plain one that an earlier `map_parts` of this process started
     forkserver.set_forkserver_preload(list(preload))
+    environment = {RUN_VARIABLE: connection.arbitrary_address("AF_UNIX"), **environment}  # type: ignore[attr-defined]
     before = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)
     try:
@@ -94,6 +96,12 @@ def serve(listener: int, alive: int, preload: Sequence[str]) -> NoReturn:
     except BaseException:  # noqa: BLE001 - the frames above are those of another process
         traceback.print_exc()
     os._exit(1)
+
+
+def share_server() -> None:
+    """Ask the server that this process is a fork of for workers, in place of another one."""
+    SERVER.ensure_running = resource_tracker.ensure_running
+    _held.append(SERVER)
 
 
 def stop_server() -> None:

@@ -22,7 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import ForkingPickler
+from multiprocessing.reduction import ForkingPickler, recv_handle, send_handle
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
@@ -133,13 +133,29 @@ def end_workers() -> None:
 
     Only then are their CPU seconds among those of the run.
     """
-    for workers in _idle.values():
-        for _, line in workers:
+    for workers in [*_idle.values()]:  # another thread, which is interrupted, may be taking some
+        for _, line in [*workers]:
             line.close()
     _idle.clear()
     deadline = time.monotonic() + END_SECONDS
     while server_has_forks() and time.monotonic() < deadline:
         time.sleep(0.002)
+
+
+def hand_over_workers(line: Connection) -> None:
+    """Give the idle workers of this process to another one of the run, by a connection to it."""
+    idle = [(threads, *worker) for threads, workers in _idle.items() for worker in workers]
+    _idle.clear()
+    line.send([(threads, pid) for threads, pid, _ in idle])
+    for _, pid, theirs in idle:
+        with theirs:
+            send_handle(line, theirs.fileno(), pid)
+
+
+def take_over_workers(line: Connection) -> None:
+    """Take what `hand_over_workers` gives at the other end."""
+    for threads, pid in line.recv():
+        _idle[threads].append((pid, Connection(recv_handle(line))))
 
 
 def work(line: Connection, polars_threads: int) -> None:

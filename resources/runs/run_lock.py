@@ -110,9 +110,10 @@ def read_holder(path: Path) -> Holder | None:
 @contextmanager
 def run_lock(
     store: Path, holder: Holder, tell: Callable[[str], None], pause: Callable[[float], None]
-) -> Iterator[None]:
+) -> Iterator[int | None]:
     """Hold the lock of a store; while another run holds it, wait and tell for whom.
 
+    Yields its descriptor, which a process has to keep that is to hold it, too; None without locks.
     What killed writers left beside the stages is removed. `pause` sleeps for so many seconds, and
     raises to end the wait.
     """
@@ -124,12 +125,12 @@ def run_lock(
         if error.errno not in NO_LOCKS:
             raise
         tell(f"{path}: this disk has no locks ({error.strerror}). Start one run at a time.")
-        yield
+        yield None
         return
     try:
         for beside in store.glob("_*"):  # the stages, which their own writers sweep
             remove_temporaries(beside)
-        yield
+        yield descriptor
     finally:
         release(path, descriptor)
 

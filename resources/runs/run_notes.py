@@ -55,6 +55,11 @@ class RunNote(msgspec.Struct, frozen=True):
     failed_sources: dict[str, dict[str, str]] = {}  # reason by stage and source
     drifts: tuple[str, ...] = ()
     used: Usage = msgspec.field(default_factory=Usage)
+    versions: dict[str, str] = {}  # of the stages' code and settings
+
+    def is_like(self, other: RunNote) -> bool:
+        """Return whether a run has the same steps and partitions as another."""
+        return (self.steps, self.partitions) == (other.steps, other.partitions)
 
 
 class OpenNote:

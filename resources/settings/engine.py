@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from resources.settings.frozen_model import FrozenModel
 
@@ -67,11 +67,19 @@ class EngineConfig(FrozenModel):
         description="further attempts at a part after its worker process died, or its node",
     )
     ray: RayConfig = Field(default=RayConfig(), description="the cluster of kind: ray")
-    steps: Literal["in_process"] = Field(
-        default="in_process",
-        description="steps run in the run's process, and their parts in `kind`; there is no other "
-        "way any more, and configs that name this one stay valid",
+    steps: Literal["auto", "multiprocess", "in_process"] = Field(
+        default="auto",
+        description="processes of Dagster's steps. multiprocess: one for each step; one that the "
+        "system kills is tried again, and its memory is free when it ends; in_process: the run's; "
+        "auto: one for each step for much work, from 128 MiB on, with ray always the run's",
     )
+
+    @model_validator(mode="after")
+    def has_one_driver(self) -> Self:
+        """Refuse steps in processes of their own with Ray: one driver serves a run."""
+        if self.kind == "ray" and self.steps == "multiprocess":
+            raise ValueError("steps: multiprocess: with kind: ray, steps run in the run's process")
+        return self
 
     def num_workers(self) -> int:
         """Return the configured number of workers, or the cores that this process may use."""

@@ -143,9 +143,13 @@ class LocalDisk:
         return [look(item) for item in items]
 
     @contextmanager
-    def session(self) -> Iterator[None]:
+    def session(self, _lease: str = "") -> Iterator[None]:
         """Nothing to remember: a disk answers at once."""
         yield
+
+    def lease_key(self) -> str:
+        """Return no key: writers have locks."""
+        return ""
 
     def begin_step(self, stage: str, *, sweeps: bool = False) -> None:
         """Nothing to forget."""

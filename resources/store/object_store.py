@@ -59,9 +59,11 @@ class WriterLease:
 
     lock: BufferedRandom | None = None
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, key: str = "") -> None:
+        """`key`: that of a writer in another process, for which this one writes; else a new one."""
         self.objects = objects
-        self.key = f"{LEASES}/{uuid.uuid4().hex}"
+        self.is_own = not key
+        self.key = key or f"{LEASES}/{uuid.uuid4().hex}"
         self.renewed = 0.0
         self.is_sweeping = False
         self.ended = threading.Event()
@@ -80,7 +82,8 @@ class WriterLease:
             self.ended.set()
             renewals.join()
             self.share()
-            self.objects.delete(self.key + WRITER)
+            if self.is_own:
+                self.objects.delete(self.key + WRITER)
 
     def renew(self) -> None:
         """Write the lease with the time of now."""
@@ -200,17 +203,24 @@ class ObjectStore:
         self.lease: WriterLease | None = None
 
     @contextmanager
-    def session(self) -> Iterator[None]:
-        """Remember what is listed, and hold one lease for all that is written."""
+    def session(self, lease: str = "") -> Iterator[None]:
+        """Remember what is listed, and hold one lease for all that is written.
+
+        `lease` is the key of that of another process, for which this one writes.
+        """
         if self.lease:
             yield
             return
-        with WriterLease(self.objects).held() as self.lease:
+        with WriterLease(self.objects, lease).held() as self.lease:
             self.known = KnownObjects(self.objects, self.keep_newest)
             try:
                 yield
             finally:
                 self.known, self.lease = None, None
+
+    def lease_key(self) -> str:
+        """Return the key of the lease of this session."""
+        return self.lease.key if self.lease else ""
 
     def begin_step(self, stage: str, *, sweeps: bool = False) -> None:
         """List a stage, and what commands write beside the stages, when it is asked for next."""

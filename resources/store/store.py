@@ -152,9 +152,16 @@ class Store:
         """Return a part's file of a kind that every part of the stage has."""
         return self.file_of(manifest, required_file(manifest, part, kind))
 
-    def session(self) -> AbstractContextManager[None]:
-        """Remember what is listed of an object store, and hold one lease for all writers."""
-        return medium_of(self.root).session()
+    def session(self, lease: str = "") -> AbstractContextManager[None]:
+        """Remember what is listed of an object store, and hold one lease for all writers.
+
+        `lease` is the key of one that another process holds for this one.
+        """
+        return medium_of(self.root).session(lease)
+
+    def lease_key(self) -> str:
+        """Return the key of the lease of this session, empty on a disk."""
+        return medium_of(self.root).lease_key()
 
     def partitions(self) -> Iterator[Partition]:
         """Yield every partition that has a manifest, sorted."""

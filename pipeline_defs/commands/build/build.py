@@ -106,6 +106,7 @@ def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]])
     codes, faults, before = list[int](), list[str](), Counter(SENT)
     # A fork: the store is read after it, since clients do not fork.
     with (
+        dagster.without_frames(root),
         warm_server([stage.name for stage in stages], as_fork=True),
         corpus.store.session(),
     ):

@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stderr
+from contextlib import contextmanager, redirect_stderr
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
@@ -72,7 +72,8 @@ def renew(store: Path, stage: StageRecords[Any, Any], flag: str, *partitions: st
     """Materialize one stage with a flag that has it made again; return the exit code."""
     options = ("--select", stage.name, *partitions, *with_flag(stage, flag))
     faults: list[str] = []
-    code = run_dagster(("asset", "materialize", *MODULE, *options), store, faults)
+    with without_frames(store):
+        code = run_dagster(("asset", "materialize", *MODULE, *options), store, faults)
     tell_faults(faults)
     return code
 
@@ -114,24 +115,35 @@ class WithoutFrames(TextIOWrapper):
         return super().write(text)
 
 
+def frames_path(store: Path) -> Path:
+    """Return the path of the listings of code that a command has not printed."""
+    return records_folder(store) / "frames.log"
+
+
+@contextmanager
+def without_frames(store: Path) -> Iterator[None]:
+    """Print no listing of code, in this process nor in those that are forked of it."""
+    frames = frames_path(store)
+    frames.parent.mkdir(parents=True, exist_ok=True)
+    frames.unlink(missing_ok=True)
+    own = WithoutFrames(sys.stderr, frames)
+    try:
+        with redirect_stderr(own):
+            yield
+    finally:
+        own.detach()
+
+
 def run_dagster(command: Command, store: Path, faults: list[str]) -> int:
     """Print a command of Dagster and run it in this process; return its exit code.
 
     If it fails, `faults` gets the causes: a line for each step and source.
     """
-    start, frames = time.time(), records_folder(store) / "frames.log"
-    frames.parent.mkdir(parents=True, exist_ok=True)
-    if not faults:
-        frames.unlink(missing_ok=True)
+    start, frames = time.time(), frames_path(store)
     sys.stdout.write(f"dagster {shlex.join(command)}\n")
     sys.stdout.flush()
     sys.stderr.flush()
-    own = WithoutFrames(sys.stderr, frames)
-    try:
-        with redirect_stderr(own):
-            code = call_dagster(command)
-    finally:
-        own.detach()
+    code = call_dagster(command)
     if code:
         if frames.exists() and not faults:
             faults.append(f"The errors with their frames: {frames}")
