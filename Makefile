@@ -36,6 +36,7 @@ test-fast: $(VENV)/installed-dev ## run the tests of the pure functions: under a
 faults: export PYTHONPATH = tests
 faults: $(VENV)/installed-dev ## all examples of slow random tests; kill and disturb some 400 builds: more than an hour
 	$(PYTEST) -m slow --hypothesis-profile=search
+	$(BIN)/python -m faults.crash_points --points 1000
 	$(BIN)/python -m faults.fault_table
 	$(BIN)/python -m faults.page_children
 
