@@ -60,7 +60,8 @@ class Site:
 
     def record(self, pattern: str, change: Callable[[Any], Any]) -> None:
         """Change one record of the files of a pattern, in its place."""
-        path = self.random.choice(sorted(self.folder.glob(pattern)))
+        paths = [path for path in sorted(self.folder.glob(pattern)) if "}" in path.read_text()]
+        path = self.random.choice(paths)
         lines = path.read_text().splitlines()
         whole = [number for number, line in enumerate(lines) if line.endswith("}")]
         number = self.random.choice(whole)
