@@ -21,7 +21,7 @@ def corpus_report_asset(corpus: Corpus) -> dg.AssetsDefinition:
     """Return the asset of the report over a corpus."""
 
     def write() -> dict[str, Any]:
-        place = import_module("pipeline_defs.commands.look.report_inputs").update_report(corpus)
+        place = import_module("pipeline_defs.commands.look.update_report").update_report(corpus)
         value = dg.MetadataValue
         return {"page": value.url(PAGE_ADDRESS), "path": value.path(place)}
 

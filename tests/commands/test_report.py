@@ -10,9 +10,9 @@ from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
 from starlette.testclient import TestClient
 from verbs import Cli
 
-from pipeline_defs.commands.look.report_inputs import update_report
 from pipeline_defs.commands.look.ui import guarded_app
 from pipeline_defs.commands.look.ui_guard import hosts_of
+from pipeline_defs.commands.look.update_report import update_report
 from resources.store.preview_files import page_path
 
 MAIL = "jane.doe@realmail.org"

@@ -26,8 +26,8 @@ from assets.stages import BY_NAME, ancestors, used_stages
 from assets.tokenized.tokenized_records import TOKENIZER
 from assets.tokenized.tokenizer_asset import kept_manifest
 from corpus_loader.places.traffic import READ, REQUESTS, SENT, WRITTEN, Traffic
-from pipeline_defs.commands.look.report_inputs import report_line
 from pipeline_defs.commands.look.summary import show, summarize
+from pipeline_defs.commands.look.update_report import report_line
 from pipeline_defs.commands.terminal import say
 from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.load_corpus import load_corpus

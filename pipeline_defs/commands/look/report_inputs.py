@@ -20,23 +20,6 @@ from resources.store.scratch import place_of
 from resources.tasks import GLOBAL
 
 
-def update_report(corpus: Corpus) -> str:
-    """Write the page of the store unless it is there as it would be now; return its place."""
-    if has_current_page(corpus):
-        return place_of(page_path(corpus.store.root))
-    from pipeline_defs.commands.look.report import write_report
-
-    return write_report(corpus)
-
-
-def report_line(corpus: Corpus) -> str:
-    """Return a line on where the page is, which is brought up to date."""
-    try:
-        return f"Report: {update_report(corpus)}"
-    except Exception as error:  # noqa: BLE001 - the corpus is built, whatever it is
-        return f"The report was not written: {error!r}"
-
-
 def has_current_page(corpus: Corpus) -> bool:
     """Return whether the page of the store is what would be written now."""
     path = page_path(corpus.store.root)
