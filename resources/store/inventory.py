@@ -18,9 +18,8 @@ from resources.store.disk import files_below
 from resources.store.medium import DISK, medium_of
 from resources.store.named_states import HOLDS
 from resources.store.preview_files import PREVIEWS, REPORT
-from resources.store.records import MANIFESTS, RECORDS
+from resources.store.records import FIND_INDEX, MANIFESTS, RECORDS
 from resources.store.scratch import LEASES, MARK, USERS
-from resources.store.store import FIND_INDEX
 
 LOCK_NAME = ".run.lock"
 ACCEPTED, PATCHES, DOWNLOADS = "_accepted", "_patches", "_downloads"

@@ -54,6 +54,7 @@ from resources.store.named_states import numbers_named
 from resources.store.published import PublishedFile
 from resources.store.records import (
     DEFAULT_COMPRESSION,
+    FIND_INDEX,
     LEVEL,
     MANIFESTS,
     POLARS_NAMES,
@@ -78,7 +79,6 @@ REMOVED_AT_ONCE = 256  # files between two looks at the lease: a second or two o
 IS_MANIFEST = re.compile(r"[0-9]+\.json")
 INDENTED = b"{\n"  # how the records of earlier versions begin
 FINGERPRINT_IN_NAME = 16
-FIND_INDEX = ".find-1.bin"  # what `corpus find` has of a part: no manifest names it
 
 
 class Store:

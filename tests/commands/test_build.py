@@ -135,7 +135,7 @@ def test_a_failure_ends_with_its_causes_and_its_frames_are_in_a_file(tmp_path: P
     assert not [line for line in lines if line.startswith(("  File", "Traceback", "Stack"))]
     frames = Path(lines[-2].rpartition(": ")[2])
     assert "source_faults.py" in frames.read_text()
-    assert ["prose", "40", "7", "0", "33", "0"] in [
+    assert ["prose", "40", "7", "0", "33", "0", "0"] in [
         line.split() for line in done.stdout.splitlines()
     ]
 

@@ -94,11 +94,12 @@ def hash_runs(joined: Bytes, starts: Offsets, offsets: Offsets) -> tuple[Checks,
     for text in range(len(offsets) - 1):
         words = 0
         for word in range(offsets[text], offsets[text + 1]):
-            if 48 <= joined[starts[word]] <= 57:
-                continue
-            key = uint64(0)
+            key, is_number = uint64(0), True
             for place in range(starts[word], starts[word + 1]):
                 key = key * BASE + uint64(joined[place])
+                is_number &= joined[place] == 32 or 48 <= joined[place] <= 57
+            if is_number:
+                continue
             last[words % RUN_WORDS] = finish(key)
             words += 1
             if words < RUN_WORDS:

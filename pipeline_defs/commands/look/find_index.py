@@ -24,9 +24,9 @@ from resources.corpus import Corpus
 from resources.errors import check_name
 from resources.store.disk import write_temporary
 from resources.store.medium import medium_of
-from resources.store.records import PartRecord
+from resources.store.records import FIND_INDEX, PartRecord
 from resources.store.scratch import place_of
-from resources.store.store import FIND_INDEX, Store, StoreError, part_stem
+from resources.store.store import Store, StoreError, part_stem
 from resources.takedowns import Takedown, forbidden_in, task_name
 
 TEXT_STAGES = ("raw", "filtered", "deduped")
