@@ -21,7 +21,12 @@ import msgspec
 
 from corpus_loader.places.traffic import SENT, Traffic, count
 from resources.engine.cost import USED, Usage, add_usage
-from resources.engine.fork_server import RUN_VARIABLE, end_with_parent, share_server
+from resources.engine.fork_server import (
+    RUN_VARIABLE,
+    end_with_parent,
+    is_served,
+    share_server,
+)
 from resources.engine.workers import hand_over_workers, take_over_workers
 
 TELL_SECONDS = END_SECONDS = 1.0
@@ -73,7 +78,8 @@ def add_what_is_used(line: Connection) -> None:
 @contextmanager
 def in_step() -> Iterator[str]:
     """Be a step of a run, if this process is one; yield the key of the run's lease, if it has."""
-    if multiprocessing.parent_process() is None or RUN_VARIABLE not in os.environ:
+    # A run's own process holds the server, and Dagster's server for code starts it as a child, too.
+    if is_served() or multiprocessing.parent_process() is None or RUN_VARIABLE not in os.environ:
         yield ""
         return
     end_with_parent()

@@ -6,6 +6,7 @@ from multiprocessing.connection import Connection
 
 from corpus_loader.places.traffic import REQUESTS, count
 from resources.engine.cost import USED
+from resources.engine.fork_server import fork_server
 from resources.engine.step_process import in_step
 from resources.engine.workers import WorkerPool
 
@@ -30,3 +31,9 @@ def use_and_end(line: Connection) -> None:
     with in_step():
         USED.core_hours += 1.0
         line.send(os.getpid())
+
+
+def be_a_run(line: Connection) -> None:
+    """Send the lease that the process of a run has: Dagster's server starts it as a child."""
+    with fork_server((), {}), in_step() as lease:
+        line.send(lease)

@@ -19,7 +19,7 @@ from resources.engine.fork_server import SERVER, fork_server
 from resources.engine.step_process import TELL_SECONDS, steps_served
 from resources.engine.workers import end_workers
 from resources.runs.run_lock import close, try_take
-from tests.engine.step_functions import name_worker, use_and_end, use_and_wait
+from tests.engine.step_functions import be_a_run, name_worker, use_and_end, use_and_wait
 
 LEASE = "_writers/one"
 
@@ -34,9 +34,11 @@ def lock(tmp_path: Path) -> Iterator[int]:
         end_workers()
 
 
-def start(step: Callable[[Connection], None]) -> tuple[BaseProcess, Any]:
+def start(
+    step: Callable[[Connection], None], method: str = "forkserver"
+) -> tuple[BaseProcess, Any]:
     """Start a step; return its process and the first that it sends."""
-    context = multiprocessing.get_context("forkserver")
+    context: Any = multiprocessing.get_context(method)
     line, theirs = context.Pipe()
     process = context.Process(target=step, args=(theirs,))
     process.start()
@@ -95,3 +97,10 @@ def test_a_lock_is_free_when_the_steps_of_its_run_have_ended(tmp_path: Path, loc
     process.kill()
     process.join(60)
     assert try_take(tmp_path / "lock") is not None
+
+
+def test_a_run_that_is_a_child_of_dagsters_server_is_no_step() -> None:
+    process, lease = start(be_a_run, "spawn")
+    process.join(60)
+
+    assert (lease, process.exitcode) == ("", 0)
