@@ -186,7 +186,7 @@ def test_commands_say_what_is_held_out(corpus: Any, command: Command) -> None:
     assert "held out for validation: shard" in command("trace", doc_id)
     sample = json.loads(command("trace", "--phase", "validation", "--sample", "0", "--json"))
     text = sample["documents"][0]["text"][:30]
-    assert "kept, held out for validation" in command("find", text)
+    assert ": held out for validation" in command("find", text)
     described = MIXED.describe(corpus, corpus.store.newest(MIXED, "validation"))
     assert described["epochs/prose"] == described["epochs/notes"] == 1
 
