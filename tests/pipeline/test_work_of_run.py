@@ -24,8 +24,9 @@ STEPS = ("raw", "filtered")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, dagster_home: Path) -> Path:
-    """A corpus with as many bytes as take processes."""
+def folder(tmp_path: Path, dagster_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A corpus with as many bytes as take processes, in files that were not just written."""
+    monkeypatch.setattr("assets.raw.places.observed_inputs.RACY_NS", -(1 << 62))
     write_corpus(tmp_path)
     write_large(tmp_path / "input/prose/large.jsonl")
     return tmp_path

@@ -155,7 +155,7 @@ def test_pattern_that_cannot_be_read_is_an_input_error(
 
 def test_a_file_name_that_is_not_utf8_is_left_out_and_named(tmp_path: Path) -> None:
     write(tmp_path / "in" / os.fsdecode(b"a\xff.jsonl"))
-    with pytest.raises(InputError, match=r"no input file .*udcff.jsonl' is its name is not UTF-8"):
+    with pytest.raises(InputError, match=r"no input file .*udcff.jsonl': its name is not UTF-8"):
         find(tmp_path, "in")
 
     write(tmp_path / "in/b\nc.jsonl")
