@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,8 +146,11 @@ CORPORA: dict[str, Callable[[Path], Path]] = {
 
 
 def swapped(text: str) -> str:
-    """Let the second word that can and the word two behind it change places: as many tokens."""
-    return re.sub(r"^(\S+ )(\S+)( \S+ )(\S+)(?= )", r"\1\4\3\2", text)
+    """Let two of the first words that differ change places: as many tokens."""
+    words = text.split(" ")
+    first, second = next((n, n + 2) for n in range(1, len(words)) if words[n] != words[n + 2])
+    words[first], words[second] = words[second], words[first]
+    return " ".join(words)
 
 
 def two_words_change_places(site: Site) -> None:
@@ -252,7 +254,7 @@ def a_takedown(site: Site) -> None:
 
 def a_patch(site: Site) -> None:
     """Mend the record of a file that cannot be read."""
-    place = {"file": "input/prose/broken.jsonl", "position": "line 1"}
+    place = {"file": "input/prose/broken.jsonl", "position": "byte 0"}
     patch = write_jsonl(site.folder / "patch.jsonl", [place | {"record": {"text": sentence(6000)}}])
     site.cli.out("quarantine", "replay", "prose", "--patched", str(patch))
 
