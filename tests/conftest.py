@@ -45,8 +45,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("fast")
         if needs_peers(item.path):
             item.add_marker("peers")
-    slow_files = {item.path for item in items if not item.get_closest_marker("fast")}
-    items.sort(key=lambda item: item.path not in slow_files)
+    others = (item for item in items if not any(map(item.get_closest_marker, ("fast", "slow"))))
+    files = {item.path for item in others}
+    items.sort(key=lambda item: item.path not in files)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from documented import ON_THE_SAMPLE, PAGES, ROOT, blocks_of
 
+pytestmark = pytest.mark.slow
+
 SAMPLE_PAGES = [page for page in PAGES if page.name in ON_THE_SAMPLE]
 SHOWN = [(page.name, block) for page in SAMPLE_PAGES for block in blocks_of(page)]
 RUN = list(dict.fromkeys(b.text for _, b in SHOWN if b.language == "sh" and not b.not_run))

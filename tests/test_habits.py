@@ -127,6 +127,7 @@ def test_slow_tests_are_not_fast_and_files_of_fast_tests_come_last(
     items = request.session.items
     is_fast = {item: item.get_closest_marker("fast") is not None for item in items}
     assert not [item.nodeid for item in items if is_fast[item] and item.get_closest_marker("slow")]
-    files = {item.path: False for item in items if not is_fast[item]}
+    others = (item for item in items if not item.get_closest_marker("slow"))
+    files = {item.path: False for item in others if not is_fast[item]}
     are_fast = [files.get(item.path, True) for item in items]
-    assert are_fast == sorted(are_fast)
+    assert (are_fast == sorted(are_fast)) is True  # no difference of thousands is explained

@@ -13,6 +13,8 @@ import pytest
 
 from resources.settings.filtering.rules import PageRules
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("assets", "corpus_loader", "pipeline_defs", "resources")
 BLOCK = re.compile(r"^```(py|diff) (\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

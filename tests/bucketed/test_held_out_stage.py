@@ -18,6 +18,8 @@ from assets.deduped.duplicates_asset import STAGE as DUPLICATES
 from pipeline_defs.commands.main import main
 from resources.run_reports import read_report
 
+pytestmark = pytest.mark.slow
+
 STAGES = ("raw", "filtered", "signatures", "band_index", "duplicates", "held_out")
 TOKENIZED = (*STAGES[:-1], "deduped", "tokenizer", "tokenized", "held_out")
 SHARE = 0.4

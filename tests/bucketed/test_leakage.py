@@ -32,6 +32,8 @@ from pipeline_defs.commands.train.plan import plan_corpus, show
 from resources.run_reports import read_report
 from resources.store.mapped_files import map_arrow
 
+pytestmark = pytest.mark.slow
+
 PACKED = {"mode": "pack", "sequence_length": 64}
 
 

@@ -25,6 +25,8 @@ from pipeline_defs.commands.main import main
 from resources.runs.run_notes import OpenNote, change_note, new_note
 from resources.source_faults import FAILED_SOURCES_TAG
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD, MIX = "job execute -j build_corpus", "job execute -j mix_corpus"
 ALL = "--partition-range prose...notes"

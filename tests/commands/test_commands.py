@@ -16,6 +16,8 @@ from pipeline_defs.definitions import build_defs
 from pipeline_defs.load_corpus import load_corpus
 from resources.settings.pipeline import SettingsError
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = ["-m", "pipeline_defs.definitions"]
 Command = Callable[..., tuple[int, str]]

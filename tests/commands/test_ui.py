@@ -18,6 +18,8 @@ from pipeline_defs.commands.look.ui_guard import hosts_of, refusal
 from pipeline_defs.commands.main import main
 from resources.errors import UsageError
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / ".dagster/dagster.yaml"
 HOSTS = hosts_of(["box.example", "other:8080"], 3000)

@@ -15,6 +15,8 @@ from builders import sentence, write_corpus
 from command_line import ROOT
 from ui_server import running_ui
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -26,6 +26,8 @@ from dagster_webserver.app import create_app_from_workspace_process_context
 from pipeline_defs.commands.look.ui import guarded_app, listen
 from pipeline_defs.commands.look.ui_guard import hosts_of
 
+pytestmark = pytest.mark.slow
+
 MUTATION = 'mutation { deleteRun(runId: "%s") { __typename } }'
 # Scripts by which a page deletes a run: `link` has the mutation in its query string.
 ATTACKS = {

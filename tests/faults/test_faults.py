@@ -10,6 +10,8 @@ import pytest
 from faults.fault_kinds import KINDS, attempt
 from faults.fault_runs import ENGINES, Site, make_site, run
 
+pytestmark = pytest.mark.slow
+
 SEED = 12
 SAMPLE = {  # a build takes 5 to 9 s, a trial two of them
     "kill": 1,

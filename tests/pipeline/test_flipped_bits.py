@@ -22,6 +22,8 @@ from resources.stage import partition_names
 from resources.store.records import Manifest
 from resources.store.store import StoreError
 
+pytestmark = pytest.mark.slow
+
 SEED = 12
 # The kinds of files that each stage reads of earlier ones. All others are for reports, commands,
 # trainers, or the stage's own next run: see OWN.

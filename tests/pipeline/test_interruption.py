@@ -15,6 +15,8 @@ from builders import hashes, write_corpus
 
 from tests.pipeline.slow_corpus import BUILD, JOB, start, wait_for, write_slow_corpus
 
+pytestmark = pytest.mark.slow
+
 LONGEST_SECONDS = 5
 
 

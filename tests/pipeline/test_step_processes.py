@@ -12,6 +12,8 @@ from builders import hashes, write_corpus
 from resources.runs.run_lock import LOCK_NAME, try_take
 from tests.pipeline.slow_corpus import BUILD, JOB, start, wait_for, write_slow_corpus
 
+pytestmark = pytest.mark.slow
+
 # A rule whose process the system kills when it is first called on many texts.
 RULES = """
 import os

@@ -16,6 +16,8 @@ from lock_holder import holder_process
 from resources.dagster_home import STORE_TAG
 from resources.runs.run_notes import read_notes
 
+pytestmark = pytest.mark.slow
+
 BUILD = ("dagster", "job", "execute", "-m", "pipeline_defs.definitions", "-j", "build_corpus")
 
 

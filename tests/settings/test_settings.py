@@ -145,7 +145,10 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
             "quality: {good: [web], bad: [books]}",
             "10: quality: unknown key: it was renamed; write `classifier` instead",
         ),
-        ("filters: {quality: {}}", "10: filters.quality: unknown key; allowed here: custom, custom_files, fast"),
+        (
+            "filters: {quality: {}}",
+            "10: filters.quality: unknown key; allowed here: custom, custom_files, fast",
+        ),
         (
             "classifier: {good: [web], bad: [books, wbe]}",
             "10: classifier.bad[1]: unknown source (did you mean 'web'?); the sources are web, bo",
