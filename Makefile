@@ -23,7 +23,7 @@ summary: $(VENV)/installed ## print the summary of the corpus
 ui: $(VENV)/installed ## serve Dagster's web UI at http://127.0.0.1:3000
 	$(BIN)/corpus ui --port 3000
 
-test: $(VENV)/installed-dev ## run the tests, in ten minutes on two cores; those of readers that are not installed are skipped
+test: $(VENV)/installed-dev ## run the tests but those that take longest; those of readers that are not installed are skipped
 	@TOKENMILL_CONFIG=pipeline.yaml $(BIN)/python -m pipeline_defs.compile_kernels   # once, not in each worker
 	$(PYTEST) -m "not slow"
 
