@@ -174,7 +174,8 @@ def test_tables_in_an_object_store_name_its_urls(
         scratch = {"folder": str(tmp_path / "scratch")}
         config = write_corpus(tmp_path, store="s3://corpora/lake", scratch=scratch)
         monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
-        build(load_corpus(), "raw", "filtered")
+        build(load_corpus())
+        build(load_corpus(), "mixed")
         cli.out("push", "iceberg")
         folder = "s3://corpora/lake/iceberg-filtered/prose"
         keys = {"s3.access-key-id": "testing", "s3.secret-access-key": "testing"}
