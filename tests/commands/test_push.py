@@ -194,7 +194,7 @@ def test_a_push_that_is_killed_goes_on_and_sends_no_file_twice(
     process = list[subprocess.Popen[str]]()
 
     def kill() -> None:
-        if len(hub.sent) == 3:
+        if len(hub.sent) >= 3:  # files are sent side by side: exactly 3 may never be seen
             process[0].kill()
             process[0].wait()
 
