@@ -17,6 +17,8 @@ from assets.text.table_rows import count_bytes
 from pipeline_defs.commands.share.disclose import Form, render
 from pipeline_defs.commands.share.gathered_facts import gather, most_named
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "Acme | <script>*x*\u202e\n# [y](http://z)"
 DOMAINS = 30
 SECRET = "the river of that town"  # every text has it

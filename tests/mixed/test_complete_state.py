@@ -14,6 +14,8 @@ from assets.mixed.complete_state_files import complete_state, incomplete
 from resources.errors import UsageError
 from resources.store.store import StoreError
 
+pytestmark = pytest.mark.slow
+
 CHAIN = ("raw", "filtered", "deduped", "tokenized", "bucketed", "sharded")
 
 

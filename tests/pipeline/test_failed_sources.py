@@ -21,6 +21,8 @@ from resources.materialize.materialization import checks_of
 from resources.source_faults import has_failed_sources_only
 from resources.stage import Conclusion
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [{"name": name, "where": f"input/{name}/*"} for name in ("prose", "letters", "notes")]
 PHASES = [

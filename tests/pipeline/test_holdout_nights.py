@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 import yaml
 from builders import deduped, open_corpus, sentence, write_corpus, write_jsonl
 from command_line import start
 
 from corpus_loader import CorpusLoader, LoaderOptions
+
+pytestmark = pytest.mark.slow
 
 WORDS = 60
 SETTINGS = {

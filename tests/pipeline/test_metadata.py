@@ -27,6 +27,8 @@ from resources.materialize.metadata import (
 from resources.run_reports import RunReport
 from resources.store.records import Stats, to_json
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = [
     "<script>alert(1)</script><img src=x onerror=alert(1)>",
     "a | b\n| c |\n\n# Title\n\n---",

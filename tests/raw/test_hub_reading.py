@@ -26,6 +26,8 @@ from assets.raw.places.open_input import open_input
 from assets.raw.raw_records import RAW
 from resources.settings.sources import Source
 
+pytestmark = pytest.mark.slow
+
 ENGINE = {"kind": "in_process", "workers": 1}
 TOKEN = "hf_" + "secret" * 5
 NOISE = [os.urandom(500_000).hex() for _ in range(8)]

@@ -30,6 +30,8 @@ from resources.errors import InputError
 from resources.run_reports import read_report
 from resources.settings.sources import SourceConfig
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [sentence(number) for number in range(200)]
 LINES = [json.dumps({"text": text}).encode() + b"\n" for text in TEXTS]
 BODY = b"".join(LINES)

@@ -18,6 +18,8 @@ from lock_holder import holder_process
 
 from resources.runs.run_notes import read_notes
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def config(tmp_path: Path, dagster_home: Path) -> Path:
