@@ -214,6 +214,29 @@ def test_items_shorter_than_an_ngram_are_whole_or_counted() -> None:
     assert found.select("doc_id", "item", "item_share").rows() == [(f"{0:032x}", "0", 1.0)]
 
 
+@pytest.mark.parametrize(
+    ("between", "form"),
+    [
+        (" ", "soft\u00adware"),
+        ("&nbsp;", "software"),
+        (" ", "soft-\nware"),
+        (" <b>", "software"),
+        (" ", "\uff53oftware"),
+        ("\u200b ", "software"),
+    ],
+)
+def test_no_form_of_a_text_hides_an_item(between: str, form: str) -> None:
+    words = [f"word{i}" for i in range(15)] + ["Software"]
+    before, text = "Caf\u00e9 &amp; \u00ad more.\n", between.join([*words[:-1], form])
+
+    found = find(documents(f"{before}{text}\nThe end."), items(" ".join(words)), config())
+
+    start = len(before.encode())
+    assert found["num_ngrams"].to_list() == [4]
+    assert found.select("start", "stop").rows() == [(start, start + len(text.encode()))]
+    assert found["passage"].to_list() == [text]
+
+
 def test_an_ngram_of_many_items_belongs_to_the_first_of_them() -> None:
     template = "Which of the following statements about the text above is the one that holds"
     table = [f"{template} {i}" for i in range(ITEMS_PER_NGRAM + 20)]

@@ -1,8 +1,8 @@
 """Contamination: passages of documents that occur in items of evaluation sets.
 
-A document hits an item if it contains an n-gram of the item word for word (or character for
-character), regardless of case and punctuation. With enough hits it is contaminated. Published
-settings:
+A document hits an item if its form (`text_form`) contains an n-gram of the item's word for word (or
+character for character), regardless of case and punctuation. With enough hits it is contaminated.
+Published settings:
 
 * 13-words (the default): GPT-3 (arXiv 2005.14165, appendix C), which used as few as 8 for sets of
   short items; The Pile and the LM evaluation harness.
@@ -23,6 +23,7 @@ import polars as pl
 
 from assets.deduped.decontamination.evaluation_index import EvaluationIndex, units_of
 from assets.text.buffers import TextBuffers, blocks, code_point_entries, text_buffers
+from assets.text.text_form import text_form, traced_form_of
 from resources.materialize.excerpts import DocumentText, as_excerpt
 from resources.settings.decontamination import DecontaminationConfig, Unit
 
@@ -78,12 +79,14 @@ def find_contamination(
     the first passage covered by them; passage String, its first 300 characters. A null text has no
     hits.
     """
-    texts = text_buffers(documents["text"].fill_null(""))
-    unit = config.ngram.unit
-    hits = _first_passages(_matches(texts, index, unit), index)
+    texts = documents["text"].fill_null("")
+    unit, forms = config.ngram.unit, text_form(texts)
+    compared = text_buffers(forms)
+    hits = _first_passages(_matches(compared, index, unit), index)
     if hits.is_empty():
         return pl.DataFrame(schema=HITS)
-    spans = _locate(texts, hits, unit)
+    is_other = (forms != texts).gather(hits["text"])
+    spans = _in_texts(texts, hits["text"], is_other, _locate(compared, hits, unit))
     return (
         hits.with_columns(spans)
         .with_columns(
@@ -91,7 +94,7 @@ def find_contamination(
             index.items["set"].gather(hits["item"]),
             index.items["item"].gather(hits["item"]),
             item_share=hits["num_ngrams"] / index.items["num_ngrams"].gather(hits["item"]),
-            passage=_passages(texts, hits["text"], spans),
+            passage=_passages(text_buffers(texts), hits["text"], spans),
         )
         .select(pl.col(name).cast(dtype) for name, dtype in HITS.items())
     )
@@ -154,6 +157,22 @@ def _locate(texts: TextBuffers, hits: pl.DataFrame, unit: Unit) -> pl.DataFrame:
         .join(last, on=["text", "last"], how="left", maintain_order="left")
         .select("start", "stop")
     )
+
+
+def _in_texts(
+    texts: pl.Series, rows: pl.Series, is_other: pl.Series, spans: pl.DataFrame
+) -> pl.DataFrame:
+    """Return byte spans of forms as those of the texts, where a text differs from its form."""
+    found = []
+    for text, differs, *span in zip(texts.gather(rows), is_other, *spans, strict=True):
+        if differs:  # few: 20 ms per MB of these texts
+            form, places = traced_form_of(text)
+            data = form.encode()
+            first, last = (len(data[:end].decode()) for end in span)
+            ends = int(places[first, 0]), int(places[last - 1, 1])
+            span = [len(text[:end].encode()) for end in ends]
+        found.append(span)
+    return pl.DataFrame(found, schema=spans.schema, orient="row")
 
 
 def _passages(texts: TextBuffers, rows: pl.Series, spans: pl.DataFrame) -> pl.Series:

@@ -3,7 +3,8 @@
 Purpose: all n-grams of the benchmarks, small enough for the memory of every worker: an n-gram is 25
 bytes that point into the normalised text of its item.
 Words are those of deduplication (`minhash`): lower case, punctuation removed, each Han, Thai, ...
-character by itself. Characters are those of the words, without blanks.
+character by itself. Characters are those of the words, without blanks. Both are those of the form
+of a text (`text_form`), so that entities, hidden characters and cut words hide no item.
 Trade-off: an n-gram that more than 100 items share (the instructions of a benchmark, a passage of
 many questions) belongs to the first 100 of them, so that a document with it has 100 hits and not
 10,000. An item left without n-grams by this rule is `repeated`.
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from assets.text.buffers import TextBuffers, code_point_entries, text_buffers
 from assets.text.table_rows import numbers_between
+from assets.text.text_form import text_form
 from resources.settings.decontamination import MOST_UNITS, Ngram, Unit
 
 if TYPE_CHECKING:
@@ -103,7 +105,7 @@ def build_index(
     """
     from assets.deduped.kernels.ngram_search import fill_filter, hash_windows, mark_distinct
 
-    units, num_words = units_of(text_buffers(items["text"].fill_null("")), ngram.unit)
+    units, num_words = units_of(text_buffers(text_form(items["text"].fill_null(""))), ngram.unit)
     rows, firsts, sizes = _windows(units.offsets, num_words, ngram.size, min_item_words)
     keys = hash_windows(units, firsts, sizes, key_bits)
     order = np.argsort(keys, kind="stable")  # items of one key stay in order
