@@ -21,8 +21,8 @@ from assets.raw.part_files import DAMAGED_FILE
 from assets.raw.readers.archive_names import LEFT_OUT as NO_DOCUMENTS
 from assets.raw.readers.documents import FIELD_FILTER
 from assets.raw.size_cap_files import OVER_SIZE_CAP
-from assets.raw.taken_down_files import TAKEN_DOWN
 from assets.sharded.sharded_records import SHARDED
+from assets.text.takedown_files import TAKEN_DOWN
 from assets.tokenized.tokenized_records import NO_TOKENS, TOKENIZED
 from resources.store.kept_manifests import CHAIN
 from resources.store.records import DUPLICATE, UNREADABLE, Manifest, as_json_object

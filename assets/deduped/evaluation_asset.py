@@ -1,6 +1,6 @@
 """evaluation: the n-grams of all evaluation sets, which `signatures` looks for in documents."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unicodedata import unidata_version
 
 import polars as pl
@@ -14,13 +14,17 @@ from assets.deduped.decontamination.evaluation_index import REPEATED, TOO_SHORT,
 from assets.deduped.deduped_records import EVALUATION, EvaluationNumbers
 from assets.deduped.evaluation_index_files import TABLES, EvaluationManifest, index_files
 from assets.raw.readers.formats import foreign_code
+from assets.raw.taken_down_files import is_record_wanted
 from assets.text.table_rows import count_bytes
+from assets.text.takedown_files import TAKEN_DOWN, among, obeying, owners_of_quotes, wanted_at
 from resources.corpus import Corpus
 from resources.settings.decontamination import DecontaminationConfig
 from resources.stage import MainTable, Metadata, Stage
 from resources.store.records import Empty, PartRecord, Stats
-from resources.tasks import Plan, Task, tasks_of
+from resources.takedowns import read_takedowns, takedowns_by_part
+from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
+INDEX = "index"  # the task, and the part that it makes
 ITEM_COLUMNS = {
     "set": "name of the evaluation set in pipeline.yaml",
     "item": "file and position of the item",
@@ -32,10 +36,14 @@ ITEM_COLUMNS = {
 
 @dataclass(frozen=True)
 class EvaluationInputs:
-    """Inputs of the index: the config, and the files of every set."""
+    """Inputs of the index: the config, and the files of every set.
+
+    The first `takedowns` of the store are obeyed.
+    """
 
     config: DecontaminationConfig
     files: list[EvaluationFile]
+    takedowns: int
 
 
 def plan_evaluation(corpus: Corpus, partition: str) -> Plan:
@@ -44,12 +52,15 @@ def plan_evaluation(corpus: Corpus, partition: str) -> Plan:
     assert config is not None, "the stage is used with `dedup.decontamination` only"
     files = find_evaluation_files(config, corpus.config.parent, corpus.downloads)
     digests = [(items.name, file.name, file.digest, *foreign_code(file)) for items, file in files]
+    takedowns = read_takedowns(corpus.store.root)
     task = tasks_of(corpus, EVALUATION, partition).task(
-        "index",
+        INDEX,
         (config.indexing(), unidata_version, digests),
-        EvaluationInputs(config, files),
+        EvaluationInputs(config, files, len(takedowns)),
         work_bytes=sum(file.bytes for _, file in files),
     )
+    named = takedowns_by_part(takedowns, GLOBAL).get(INDEX, ())
+    task = replace(task, fingerprint=obeying(task.fingerprint, named))
     return Plan([task], config.indexing(), Empty())
 
 
@@ -57,6 +68,12 @@ def index_items(task: Task[EvaluationInputs]) -> list[PartRecord]:
     """Read the items of every set, and publish them with their n-grams."""
     config, files = task.payload.config, task.payload.files
     items, quarantine = read_items(files)
+    rows_in = items.height + quarantine.height
+    if task.payload.takedowns:
+        wanted = wanted_at(task.root, task.payload.takedowns)
+        items = items.remove(among(owners_of_quotes(items["text"], wanted), items.height))
+        quarantine = quarantine.remove(is_record_wanted(quarantine, wanted))
+    num_taken = rows_in - items.height - quarantine.height
     index = build_index(items, config.ngram, config.min_item_words)
     writer = task.writer()
     for name, table in zip(TABLES, (index.items, index.ngrams, index.filter), strict=True):
@@ -66,9 +83,9 @@ def index_items(task: Task[EvaluationInputs]) -> list[PartRecord]:
     reasons = index.items["reason"].drop_nulls().value_counts().sort("reason")
     num_bytes = count_bytes(items["text"])
     stats = Stats(
-        rows_in=items.height + quarantine.height,
+        rows_in=rows_in,
         rows_kept=index.items["reason"].null_count(),
-        rejected=dict(reasons.iter_rows()),
+        rejected=dict(reasons.iter_rows()) | ({TAKEN_DOWN: num_taken} if num_taken else {}),
         quarantined=quarantine.height,
         bytes=num_bytes,
         text_bytes=num_bytes,

@@ -41,6 +41,7 @@ from assets.raw.usable_raw_files import usable_raw
 from assets.report.drift import judge_drift, state_drifts
 from assets.report.histograms import Summary, add_summaries
 from assets.text.table_rows import count_bytes
+from assets.text.takedown_files import TAKEN_DOWN, Wanted, is_copy, is_text_wanted, wanted_at
 from resources.corpus import Corpus
 from resources.profiles import Profile
 from resources.settings.filtering.filters import FilterConfig
@@ -48,6 +49,7 @@ from resources.settings.pipeline import Settings, SettingsError
 from resources.stage import Conclusion, DriftCheck, MainTable, Metadata, Stage, Table
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, to_json
+from resources.takedowns import count_takedowns
 from resources.tasks import Plan, Task, tasks_of
 
 OPTED_OUT = "opted_out"  # kind of file: opted out documents by registrable domain
@@ -60,7 +62,7 @@ class FilterInputs:
     """A part's raw documents, the config, and the files, model and scale that the config asks for.
 
     `folder` is what the config's paths are relative to; `digests` are those of `digests_of`;
-    `is_chat`: the texts are conversations.
+    `is_chat`: the texts are conversations. The first `takedowns` of the store are obeyed.
     """
 
     documents: PublishedFile
@@ -71,6 +73,7 @@ class FilterInputs:
     scale: QualityScale | None
     opt_out: tuple[str, str] | None = None
     is_chat: bool = False
+    takedowns: int = 0
 
 
 def plan_filtered(corpus: Corpus, source: str) -> Plan:
@@ -95,14 +98,22 @@ def plan_filtered(corpus: Corpus, source: str) -> Plan:
         )
     kept = (digest for digest in digests if not digest.startswith(OPT_OUT))
     inputs = (unidata_version, *kept, fingerprint, *([of_scale] if scaled else []))
-    is_chat = corpus.settings.is_chat(source)
+    is_chat, num_takedowns = corpus.settings.is_chat(source), count_takedowns(corpus.store.root)
     maker = tasks_of(corpus, FILTERED, source)
     tasks: list[Task[FilterInputs]] = []
     for part in manifest.parts:
         documents = corpus.store.part_file(manifest, part, "documents")
         opt_out = opt_outs.get(part.name)
         payload = FilterInputs(
-            documents, config, folder, digests, classifier, scale, opt_out, is_chat
+            documents,
+            config,
+            folder,
+            digests,
+            classifier,
+            scale,
+            opt_out,
+            is_chat,
+            num_takedowns,
         )
         made_of = (made_under, part.fingerprint, inputs, *([opt_out] if opt_out else []))
         tasks.append(maker.task(part.name, made_of, payload, work_bytes=documents.bytes))
@@ -195,9 +206,14 @@ def filter_part(task: Task[FilterInputs]) -> list[PartRecord]:
     data = replace(data, classifier=inputs.classifier, scale=inputs.scale, is_chat=inputs.is_chat)
     documents = pl.read_parquet(inputs.documents.checked())
     kept, decisions = filter_documents(documents, inputs.config, data)
+    judged = decisions
+    if inputs.takedowns:
+        wanted = wanted_at(task.root, inputs.takedowns)
+        kept, decisions = without_restored(documents["text"], kept, decisions, wanted)
+        judged = decisions.remove(pl.col("reasons").list.contains(TAKEN_DOWN))
     has_pii = inputs.config.pii is not None
     rules = rules_for(inputs.config.rules, data.custom, pii=has_pii)
-    summary = summarize_decisions(decisions, rules)
+    summary = summarize_decisions(judged, rules)
     writer = task.writer()
     writer.write_parquet("documents", kept)
     writer.write_parquet("decisions", decisions)
@@ -216,6 +232,21 @@ def filter_part(task: Task[FilterInputs]) -> list[PartRecord]:
         ),
     )
     return [writer.publish(stats)]
+
+
+def without_restored(
+    texts: pl.Series, kept: pl.DataFrame, decisions: pl.DataFrame, wanted: Wanted
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return kept documents and decisions, with those rejected that a takedown means by now.
+
+    That is what normalisation or a correction made of other texts: `raw` has checked `texts`. A
+    part that was published before a takedown, with such a document, is named in it.
+    """
+    changed = kept.filter(kept["text"] != texts.filter(decisions["kept"]))
+    is_meant = is_text_wanted(changed["text"], wanted) | is_copy(changed["text"], wanted)
+    is_taken = pl.col("doc_id").is_in(changed["doc_id"].filter(is_meant).implode())
+    reasons = pl.when(is_taken).then([TAKEN_DOWN]).otherwise("reasons").alias("reasons")
+    return kept.remove(is_taken), decisions.with_columns(reasons, pl.col("kept") & ~is_taken)
 
 
 def describe_filtered(

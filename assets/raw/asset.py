@@ -33,10 +33,10 @@ from assets.raw.readers.read_chunks import plan_slices
 from assets.raw.shrink_files import ACCEPT_SHRINK, refuse_shrink
 from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
 from assets.raw.stream_part_files import plan_ranges
-from assets.raw.taken_down_files import obeying, takedown_ids
 from assets.raw.unread_files import NUM_NAMED, unread_lines, unused_patches
 from assets.raw.usable_raw_files import records_read, too_many_bad
 from assets.report.drift import judge_drift, new_drifts, state_drifts
+from assets.text.takedown_files import obeying, takedown_ids
 from resources.corpus import Corpus
 from resources.profiles import Profile
 from resources.settings.pipeline import Settings

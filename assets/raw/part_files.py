@@ -22,8 +22,9 @@ from assets.raw.readers.documents import FIELD_FILTER, Chunk, DocumentBuilder
 from assets.raw.readers.read_chunks import byte_spans, read_chunks, read_into, whole
 from assets.raw.state_counts import state_counts
 from assets.raw.stream_part_files import before_patches
-from assets.raw.taken_down_files import TAKEN_DOWN, wanted_at, without_taken_down
+from assets.raw.taken_down_files import without_taken_down
 from assets.text.table_rows import count_bytes
+from assets.text.takedown_files import TAKEN_DOWN, wanted_at
 from resources.settings.sources import Source
 from resources.store.records import PartRecord, Stats
 from resources.store.store import PartWriter

@@ -22,8 +22,8 @@ import xxhash
 from assets.raw.raw_inputs import NO_CAP
 from assets.raw.raw_records import RAW, RawNumbers, RawProvenance
 from assets.raw.size_cap_files import OVER_SIZE_CAP, cap_of
-from assets.raw.taken_down_files import is_wanted, wanted_at
 from assets.raw.usable_raw_files import too_many_bad
+from assets.text.takedown_files import is_wanted, wanted_at
 from resources.accepted_shrinks import AcceptedShrink, end_release, has_consent, record_consent
 from resources.corpus import Corpus
 from resources.settings.sources import Source

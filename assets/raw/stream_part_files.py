@@ -20,7 +20,8 @@ from assets.raw.raw_inputs import RawInputs, StreamPart
 from assets.raw.raw_records import RAW, RawProvenance
 from assets.raw.readers.documents import FIELD_FILTER, NO_QUARANTINE, Chunk
 from assets.raw.size_cap_files import cap_of
-from assets.raw.taken_down_files import TAKEN_DOWN, lost_its_record, obeying, takedown_ids
+from assets.raw.taken_down_files import lost_its_record
+from assets.text.takedown_files import TAKEN_DOWN, obeying, takedown_ids
 from resources.corpus import Corpus
 from resources.settings.sources import Source
 from resources.store.records import PartRecord, fingerprint_of

@@ -10,8 +10,8 @@ import polars as pl
 from msgspec import UNSET, UnsetType
 
 from assets.raw.size_cap_files import OVER_SIZE_CAP
-from assets.raw.taken_down_files import wanted_at
 from assets.text.marks import find_doc_ids
+from assets.text.takedown_files import wanted_at
 from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.store.kept_manifests import KeptManifests

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from builders import open_corpus, sentence, write_jsonl
+from builders import open_corpus, sentence, write_corpus, write_jsonl
 from every_stage import build as build_stages
 from planted_documents import (
     NUM_PLANTED,
@@ -23,10 +23,14 @@ from planted_documents import (
 from tokenizers import Tokenizer
 from verbs import Cli
 
+from assets.deduped.evaluation_asset import STAGE as EVALUATION
+from assets.filtered.asset import STAGE as FILTERED
 from assets.raw.asset import STAGE as RAW
 from assets.sharded.asset import plan_sharded
 from assets.stages import used_stages
 from pipeline_defs.commands.main import main
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +168,7 @@ def test_a_quotation_that_stays_is_named_by_the_proof(
     corpus: Any, cli: Cli, tmp_path: Path
 ) -> None:
     text = planted_text(1)
-    quoting = f"{sentence(900, 60)} {text[: len(text) // 3]} {sentence(901, 60)}"
+    quoting = f"{sentence(900, 60)} {text[: len(text) // 4]} {sentence(901, 60)}"
     address = "https://quotes.example.net/1"
     write_jsonl(tmp_path / "input/planted/q.jsonl", [{"url": address, "text": quoting}])
     cli.out("takedown", "--url", url_of(1), "--reason", "asked for")
@@ -214,7 +218,7 @@ def test_a_text_that_returns_within_more_stays_out(by: str, corpus: Any, tmp_pat
 
     assert main(["takedown", f"--{by}", asked[by], "--reason", "asked for"]) == 0
     longer = f"{planted_text(600)}\n\n{text}\n\n{planted_text(601)}"
-    kept = [text[: len(text) // 2], planted_text(602)]
+    kept = [text[: len(text) // 4], planted_text(602)]
     later = [menu.format(text.replace(" ", "\n")), longer, *kept]
     write_jsonl(tmp_path / "input/prose/later.jsonl", [{"text": each} for each in later])
     build_stages(corpus, [RAW])
@@ -224,6 +228,69 @@ def test_a_text_that_returns_within_more_stays_out(by: str, corpus: Any, tmp_pat
     texts = pl.concat(map(pl.read_parquet, paths))["text"].to_list()
     assert manifest.stats.rejected == {"taken_down": 3}
     assert set(kept) <= set(texts)
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["before", "after"])
+def test_a_text_that_a_correction_restores_stays_out_until_withdrawn(
+    is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    """Lines between every five words hide a text from `raw`, until the filters remove them."""
+    lines = {"c4": {"end_marks": None, "min_words": 0}}
+    corpus = open_corpus(write_corpus(tmp_path, filters={"lines": lines}))
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
+    words = planted_text(7).split(" ")
+    fives = [" ".join(words[i : i + 5]) for i in range(0, len(words), 5)]
+    records = [{"text": "\nPlease enable JavaScript.\n".join(fives)}, {"text": planted_text(8)}]
+    (tmp_path / "text.txt").write_text(planted_text(7))
+
+    def filtered() -> Any:
+        build_stages(corpus, [RAW, FILTERED])
+        return corpus.store.newest("filtered", "prose")
+
+    if is_there:
+        write_jsonl(tmp_path / "input/prose/c.jsonl", records)
+    before = filtered()
+    assert before.stats.rows_kept == 40 + 2 * is_there
+    cli.out("takedown", "--match", str(tmp_path / "text.txt"), "--reason", "asked for")
+    write_jsonl(tmp_path / "input/prose/c.jsonl", records)
+
+    after = filtered()
+
+    by_id, by_text = corpus.store.newest("raw", "prose").stats.rejected, after.stats.rejected
+    assert after.stats.rows_kept == 41
+    assert (by_id, by_text)[not is_there] == {"taken_down": 1}
+    assert not is_there or before.parts[-1].fingerprint != after.parts[-1].fingerprint
+    cli.out("takedown", "prove", "--purge")
+    cli.out("takedown", "withdraw", "1", "--reason", "settled")
+    assert filtered().stats.rows_kept == 42
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["before", "after"])
+def test_an_item_of_an_evaluation_set_leaves_the_store(
+    is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    sets = [{"name": "quiz", "where": "quiz.jsonl", "fields": ["question", "answer"]}]
+    corpus = open_corpus(write_corpus(tmp_path, dedup={"decontamination": {"sets": sets}}))
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
+    items = [{"question": planted_text(n), "answer": "No."} for n in (7, 8)]
+    (tmp_path / "text.txt").write_text(planted_text(7))
+
+    def indexed() -> Any:
+        build_stages(corpus, [EVALUATION])
+        return corpus.store.newest("evaluation", "all").parts[0]
+
+    write_jsonl(tmp_path / "quiz.jsonl", items if is_there else items[1:])
+    before = indexed()
+    cli.out("takedown", "--match", str(tmp_path / "text.txt"), "--reason", "asked for")
+    assert is_there or indexed() == before, "a request that means no item makes no index again"
+    write_jsonl(tmp_path / "quiz.jsonl", items)
+
+    after = indexed()
+
+    assert (after.stats.rows_kept, after.stats.rejected) == (1, {"taken_down": 1})
+    cli.out("takedown", "prove", "--purge")
+    cli.out("takedown", "withdraw", "1", "--reason", "settled")
+    assert indexed().stats.rows_kept == 2
 
 
 @pytest.mark.parametrize(

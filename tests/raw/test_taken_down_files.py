@@ -15,16 +15,7 @@ from builders import sentence
 from msgspec import UNSET
 
 from assets.raw.readers.documents import QUARANTINE_SCHEMA, document_id
-from assets.raw.taken_down_files import (
-    hash_of,
-    is_copy,
-    is_record_wanted,
-    is_wanted,
-    passages_by_text,
-    wanted_by,
-    with_passages,
-    with_runs,
-)
+from assets.raw.taken_down_files import is_record_wanted
 from assets.text.marks import (
     MOST_RUNS,
     RUN_BYTES,
@@ -33,6 +24,15 @@ from assets.text.marks import (
     run_marks,
     single,
     text_marks,
+)
+from assets.text.takedown_files import (
+    hash_of,
+    is_copy,
+    is_wanted,
+    passages_by_text,
+    wanted_by,
+    with_passages,
+    with_runs,
 )
 from resources.takedowns import (
     URL_FORM,

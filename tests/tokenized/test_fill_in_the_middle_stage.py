@@ -12,8 +12,8 @@ import yaml
 from builders import Build, deduped, hashes, open_corpus, write_corpus
 from small_tokenizer import trained
 
-from assets.raw.taken_down_files import wanted_by
 from assets.text.marks import find_passages, passage_marks, text_marks
+from assets.text.takedown_files import wanted_by
 from pipeline_defs.commands.main import main
 from pipeline_defs.commands.takedown.store_search import Search, spellings
 from resources.settings.sources import Source

@@ -21,7 +21,8 @@ from assets.raw.places.patch_files import Patch, add_patches, read_patches, show
 from assets.raw.raw_records import RAW
 from assets.raw.readers.documents import NO_QUARANTINE
 from assets.raw.readers.input_record import position_row
-from assets.raw.taken_down_files import wanted_by, without_record
+from assets.raw.taken_down_files import without_record
+from assets.text.takedown_files import wanted_by
 from pipeline_defs.commands.terminal import (
     Json,
     Positive,

@@ -2,7 +2,8 @@
 
 Every part of `raw` that the store has, of any manifest, is read twice, whatever the number of
 requests: once for what they name, and once for the texts of the documents that were found, alone or
-within more.
+within more. Those of `filtered` are read once, since its corrections may make such a text of
+another, and items of evaluation sets, which are named if they quote one.
 """
 
 from __future__ import annotations
@@ -11,28 +12,18 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 import msgspec
 import polars as pl
 
+from assets.deduped.deduped_records import EVALUATION
+from assets.deduped.evaluation_asset import INDEX
+from assets.filtered.filtered_records import FILTERED
 from assets.raw.raw_records import RAW
-from assets.raw.taken_down_files import (
-    Wanted,
-    hash_of,
-    is_copy,
-    is_itself_wanted,
-    is_record_wanted,
-    is_text_wanted,
-    owners_of_copied,
-    parts_in,
-    passages_by_text,
-    wanted_by,
-    with_passages,
-    with_runs,
-)
+from assets.raw.taken_down_files import is_record_wanted
 from assets.text.marks import (
     MARK_BYTES,
     RUN_BYTES,
@@ -45,6 +36,20 @@ from assets.text.marks import (
     single,
     text_marks,
 )
+from assets.text.takedown_files import (
+    Wanted,
+    hash_of,
+    is_copy,
+    is_itself_wanted,
+    is_text_wanted,
+    owners_of_copied,
+    owners_of_quotes,
+    parts_in,
+    passages_by_text,
+    wanted_by,
+    with_passages,
+    with_runs,
+)
 from resources.corpus import Corpus
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord
@@ -56,6 +61,7 @@ from resources.urls import domains_above
 NOTHING = pl.DataFrame(schema=dict.fromkeys(("doc_id", "url", "text"), pl.String))
 COMMON = 5  # documents that stay: a passage of so many is a form, not the text of one document
 COLUMNS = ("doc_id", "url", "text", "origin")
+SEARCHED = (RAW.name, FILTERED.name, EVALUATION.name)  # stages whose tasks obey requests
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -95,8 +101,9 @@ def find(corpus: Corpus, asked: Sequence[Takedown]) -> list[FoundDocuments]:
         found = on_all_cores(partial(named_documents, wanted=wanted_by(asked)), parts)
         meant = [*meant_by(pl.concat([NOTHING, *found], how="diagonal"), asked)]
         asked = [with_marks(*each) for each in zip(asked, meant, strict=True)]
+    parts += filtered_parts(corpus.store, parts)
     hits = list(on_all_cores(partial(hits_in, wanted=wanted_by(asked)), parts))
-    return [*found_by(hits, asked, members)]
+    return [*with_evaluation_sets(corpus, [*found_by(hits, asked, members)])]
 
 
 def asked_documents(parts: Sequence[RawPart], asked: Sequence[Takedown]) -> pl.DataFrame:
@@ -158,7 +165,7 @@ def found_by(
         found = msgspec.structs.replace(
             with_marks(takedown, of_request, with_texts=False),
             parts=names_by_source((each.source, each.task) for each in parts),
-            published=names_by_source((each.source, each.stem) for each in parts),
+            published=names_by_source((p.source, stem) for p in parts for stem in p.stems),
             documents=len(doc_ids),
         )
         yield FoundDocuments(found, of_request, sum(records.values()), len(near - doc_ids))
@@ -246,11 +253,16 @@ def names_by_source(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ..
 
 @dataclass(frozen=True)
 class RawPart:
-    """A published part of `raw`: the task that made it, the stem of its files, its tables."""
+    """A published part of `raw`, or what `filtered` made of one, with its tables.
+
+    task   name of the task of `raw` that made it
+    stems  stems of the files of `raw`; those of all versions of the part for one of `filtered`
+    """
 
     source: str
     task: str
-    stem: str
+    name: str
+    stems: tuple[str, ...]
     documents: PublishedFile
     quarantine: PublishedFile | None
 
@@ -272,20 +284,73 @@ class Hits(NamedTuple):
 
 def raw_parts(corpus: Corpus) -> list[RawPart]:
     """Return every published part of `raw`, whether a manifest names it or not."""
-    parts = []
-    for folder, record in raw_records(corpus.store):
+    return [
+        RawPart(
+            folder.name,
+            task_name(record.name),
+            record.name,
+            (part_stem(record.name, record.fingerprint),),
+            files["documents"],
+            files.get("quarantine"),
+        )
+        for folder, record, files in published_records(corpus.store, RAW.name)
+    ]
+
+
+def filtered_parts(store: Store, raw: Sequence[RawPart]) -> list[RawPart]:
+    """Return every published part of `filtered` as one of `raw`."""
+    stems: dict[tuple[str, str], tuple[str, ...]] = {}
+    for each in raw:
+        key = each.source, each.name
+        stems[key] = (*stems.get(key, ()), *each.stems)
+    return [
+        RawPart(
+            folder.name,
+            task_name(record.name),
+            record.name,
+            stems.get((folder.name, record.name), ()),
+            files["documents"],
+            None,
+        )
+        for folder, record, files in published_records(store, FILTERED.name)
+    ]
+
+
+def with_evaluation_sets(
+    corpus: Corpus, found: Sequence[FoundDocuments]
+) -> Iterator[FoundDocuments]:
+    """Yield requests; those of which an evaluation set quotes a text name the task of its index."""
+    takedowns = [each.takedown for each in found]
+    wanted, named = wanted_by(takedowns), set[int]()
+    for _, _, files in published_records(corpus.store, EVALUATION.name):
+        items = pl.read_parquet(files["items"].checked(), columns=["units"])["units"]
+        named.update(*owners_of_quotes(items, wanted).values())
+        config = corpus.settings.dedup.decontamination
+        is_spelled = config is None or config.ngram.unit == "words"  # else texts can't be told
+        if not is_spelled or (
+            (quarantine := files.get("quarantine"))
+            and is_record_wanted(pl.read_parquet(quarantine.checked()), wanted).any()
+        ):
+            named |= {place for place, each in enumerate(takedowns) if each.texts}
+    for place, each in enumerate(found):
+        parts = each.takedown.parts | ({GLOBAL: (INDEX,)} if place in named else {})
+        yield replace(each, takedown=msgspec.structs.replace(each.takedown, parts=parts))
+
+
+def published_records(
+    store: Store, stage: str
+) -> Iterator[tuple[Partition, PartRecord, dict[str, PublishedFile]]]:
+    """Yield the records of all parts of a stage whose files are there, with the files by kind."""
+    for folder, record in stage_records(store, (stage,)):
         if folder.find_part(record.name, record.fingerprint):
-            stem = part_stem(record.name, record.fingerprint)
             files = {f.kind: published_file(folder.folder / f.path, f) for f in record.files}
-            tables = files["documents"], files.get("quarantine")
-            parts.append(RawPart(folder.name, task_name(record.name), stem, *tables))
-    return parts
+            yield folder, record, files
 
 
-def raw_records(store: Store) -> Iterator[tuple[Partition, PartRecord]]:
-    """Yield the records of all parts of `raw`, of any manifest, with their partition."""
+def stage_records(store: Store, stages: Sequence[str]) -> Iterator[tuple[Partition, PartRecord]]:
+    """Yield the records of all parts of stages, of any manifest, with their partition."""
     for folder in store.partitions():
-        for name in folder.medium.names(folder.records) if folder.stage == RAW.name else ():
+        for name in folder.medium.names(folder.records) if folder.stage in stages else ():
             if (record := folder.read_record(name)) is not None:
                 yield folder, record
 

@@ -13,9 +13,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from assets.raw.raw_records import RAW
-from assets.raw.taken_down_files import Wanted, forget_patches, patches_meant, wanted_by
+from assets.raw.taken_down_files import forget_patches, patches_meant
 from assets.sharded.pinned_shards import MIXED, places_of
 from assets.stages import STAGES
+from assets.text.takedown_files import Wanted, wanted_by
 from pipeline_defs.commands.states.state_chain import SOURCE_STAGES
 from pipeline_defs.commands.takedown.find import hits_in, on_all_cores, raw_parts
 from pipeline_defs.commands.takedown.store_search import Search, Seen, spellings
@@ -142,7 +143,9 @@ def accepted_documents(corpus: Corpus, wanted: Wanted) -> Accepted:
         if manifest and forbidden_documents(corpus.store, manifest) is None
         for part in manifest.parts
     }
-    parts = [each for each in raw_parts(corpus) if (each.source, each.stem) in stems]
+    parts = [
+        each for each in raw_parts(corpus) if {(each.source, stem) for stem in each.stems} & stems
+    ]
     hits = on_all_cores(partial(hits_in, wanted=wanted), parts)
     accepted: Accepted = {}
     for within in (each.within for each in hits):

@@ -11,8 +11,8 @@ import polars as pl
 from cyclopts import Parameter
 from msgspec import UNSET
 
-from assets.raw.taken_down_files import TAKEN_DOWN
-from pipeline_defs.commands.takedown.find import names_by_source, raw_records
+from assets.text.takedown_files import TAKEN_DOWN
+from pipeline_defs.commands.takedown.find import SEARCHED, names_by_source, stage_records
 from pipeline_defs.commands.terminal import Json, Positive, alone_on, print_json, print_table, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.errors import UsageError
@@ -130,13 +130,13 @@ def withdraw(
 
 
 def parts_since(store: Store, wanted: Takedown) -> dict[str, tuple[str, ...]]:
-    """Return the tasks of `raw` that have left out documents and are not named by a request.
+    """Return the tasks that have left out documents or items and are not named by a request.
 
     They were read after it, so that their fingerprint is that of a part with the documents.
     """
     tasks = (
         (folder.name, task_name(record.name))
-        for folder, record in raw_records(store)
+        for folder, record in stage_records(store, SEARCHED)
         if record.stats.rejected.get(TAKEN_DOWN)
     )
     return names_by_source(

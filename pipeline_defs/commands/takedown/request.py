@@ -24,8 +24,9 @@ from cyclopts import App, Group, Parameter
 from msgspec import UNSET
 
 from assets.raw.raw_records import RAW
-from assets.raw.taken_down_files import forget_patches, hash_of, wanted_by, with_runs
+from assets.raw.taken_down_files import forget_patches
 from assets.text.marks import MARK_BYTES, id_marks, passage_marks, run_marks, text_marks
+from assets.text.takedown_files import hash_of, wanted_by, with_runs
 from assets.text.text_form import TEXT_FORM
 from pipeline_defs.commands.look.find_index import remove_indexes
 from pipeline_defs.commands.takedown.find import FoundDocuments, find
@@ -47,6 +48,7 @@ from resources.takedowns import (
     forbidden_in_rollback,
     read_takedowns,
 )
+from resources.tasks import GLOBAL
 from resources.urls import parse_url
 
 SHOWN_ROWS = 20  # of a file
@@ -205,7 +207,7 @@ def lines_of(first: int, found: Sequence[FoundDocuments], num_known: int) -> Ite
     shown = [(n, each) for n, each in enumerate(found) if len(found) == 1 or each.takedown.parts]
     for number, each in shown[:SHOWN_REQUESTS]:
         takedown, name = each.takedown, f"Takedown {first + number}"
-        num_parts = sum(map(len, takedown.parts.values()))
+        num_parts = sum(len(names) for at, names in takedown.parts.items() if at != GLOBAL)
         records = f", {each.records:,} records in quarantine" if each.records else ""
         yield (
             f"{name if first else f'By {takedown.kind}'}: {takedown.documents:,} documents in "
@@ -216,6 +218,11 @@ def lines_of(first: int, found: Sequence[FoundDocuments], num_known: int) -> Ite
         yield f"and {len(shown) - SHOWN_REQUESTS:,} more: `corpus takedown list` has all."
     if not any(each.takedown.documents for each in found):
         yield "Documents that come later are left out if a request means them."
+    if any(GLOBAL in each.takedown.parts for each in found):
+        yield (
+            "Items of evaluation sets quote it. The next build leaves them out of the store, and "
+            "finds no document by them any more; your files keep them."
+        )
     if near := sum(each.near for each in found if not each.takedown.near):
         yield f"Near copies that stay: {near:,}. Before a build, --near removes them, too."
     yield from input_lines([each.documents for each in found if each.documents.height])

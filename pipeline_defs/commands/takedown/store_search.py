@@ -23,8 +23,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.raw.taken_down_files import Wanted, hash_of, is_url_wanted, parts_in
 from assets.text.marks import Found, find_doc_ids, find_ids, find_passages, find_texts
+from assets.text.takedown_files import Wanted, hash_of, is_url_wanted, parts_in
 from assets.tokenized.encoders import ReferenceEncoder
 from assets.tokenized.fill_in_the_middle import in_text_order
 from assets.tokenized.token_spellings import spellings_of
