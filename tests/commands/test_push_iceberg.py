@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from builders import Build, hashes, open_corpus, records, sentence, write_corpus, write_jsonl
+from faults.crash_points import try_in_a_process
 from polars.testing import assert_frame_equal
 from s3_server import s3_bucket
 from verbs import Cli
@@ -184,3 +186,8 @@ def test_tables_in_an_object_store_name_its_urls(
         files = [each.file.file_path for each in found.scan().plan_files()]
         assert all(file.startswith("s3://corpora/lake/filtered/prose/") for file in files)
         assert found.scan().to_arrow().num_rows == stats.rows_kept > 0
+
+
+def test_a_push_that_is_ended_anywhere_and_given_again_leaves_the_same_tables() -> None:
+    table = try_in_a_process("--points", "6", "--only", "push iceberg")
+    assert re.search(r"push iceberg +\d+ +6 +0\n", table)

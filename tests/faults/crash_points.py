@@ -18,6 +18,7 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -42,6 +43,7 @@ CALLS = {
     *("open", "os.link", "os.listdir", "os.mkdir", "os.remove", "os.rename", "os.rmdir"),
     *("os.scandir", "os.truncate", "os.utime", "shutil.copyfile", "shutil.rmtree"),
 }
+TESTS = Path(__file__).resolve().parent.parent
 LONGEST_SECONDS = 300
 FAILED, UNDISTURBED = 1, -1  # an exit code; a point that no command reaches
 TARGET = "hf://acme/corpus"
@@ -350,6 +352,16 @@ def points_of(calls: Mapping[str, int], number: int, seeded: random.Random) -> l
         found += [Point(name, n, seeded.choice(get_args(Fault))) for n in at]
     seeded.shuffle(found)
     return found
+
+
+def try_in_a_process(*options: str) -> str:
+    """Try points in a process which has computed nothing when it forks; return its table."""
+    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH", "")]))
+    command = [sys.executable, "-m", "faults.crash_points", *options]
+    env = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(command, cwd=TESTS.parent, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 if __name__ == "__main__":
