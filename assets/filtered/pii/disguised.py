@@ -15,12 +15,16 @@ from numpy.typing import NDArray
 from assets.text.buffers import text_buffers
 from assets.text.text_form import HIDDEN, INLINE, WIDE_SIGNS, Places, traced_form_of
 
-CHARACTERS = rf"[{HIDDEN}\uff0b-\uff5e]"  # of full width; others that NFKC changes are in no value
-ESCAPES = rf"&(?:amp;)*#|\\u[0-9a-fA-F]{{4}}|</?(?:{INLINE})>"
-DISGUISE = re.compile(f"{CHARACTERS}|{ESCAPES}")
+WIDE = rf"{WIDE_SIGNS}\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"  # punctuation is in all of Chinese
+CHARACTERS = f"[{HIDDEN}{WIDE}]"  # others that NFKC changes are in no value
+SIGNS = f"@.-_+{WIDE_SIGNS}"
+PART = rf"0-9A-Za-z@._+\-{WIDE}"  # what a value has: letters of other scripts in few addresses
+NEXT = rf"[{PART}{HIDDEN}&<\\]"
+ESCAPES = rf"&(?:amp;)*#|(?:\\u[0-9a-fA-F]{{4}}|</?(?:{INLINE})>){NEXT}"
+HIDDEN_IN = re.compile(rf"[{WIDE}]|[{HIDDEN}](?={NEXT})")
+IS_PART = re.compile(f"[{PART}]")
 REACH = 400  # characters around an edit in which a value with it is
 MOST = 1 << 18  # characters that are traced at once, 16 bytes each
-SIGNS = f"@.-_+{WIDE_SIGNS}"
 
 
 def find_disguised(texts: pl.Series, find: Callable[[pl.Series], Places]) -> Places:
@@ -35,9 +39,16 @@ def find_disguised(texts: pl.Series, find: Callable[[pl.Series], Places]) -> Pla
     for row, first, stop, _ in find_lines(data, offsets, character_bits((CHARACTERS,))).tolist():
         before = int(np.count_nonzero((data[offsets[row] : first] & 0xC0) != 0x80))
         line = data[first:stop].tobytes().decode()
-        found += [(row, before + place) for place in _places_in(line)]
-    for row in texts.str.contains(ESCAPES).arg_true():
-        found += [(row, place) for place in _places_in(texts[row])]
+        starts = (match.start() for match in HIDDEN_IN.finditer(line))
+        found += [(row, before + at) for at in starts if IS_PART.match(line[at - 1 : at])]
+    rows = texts.str.contains(ESCAPES).arg_true()
+    escapes = texts.gather(rows).str.extract_all(ESCAPES)
+    for row, text, of_text in zip(rows, texts.gather(rows), escapes, strict=True):
+        stop = 0
+        for escape in of_text:
+            at = text.index(escape, stop)
+            stop = at + len(escape)
+            found += [(row, at)] if IS_PART.match(text[at - 1 : at]) else []
     forms, origins = list[str](), list[tuple[int, Places, NDArray[np.bool_]]]()
     # A Python loop: one text in 100 of real documents has such a place.
     for row, start, stop in _windows(sorted(found)):
@@ -53,12 +64,6 @@ def find_disguised(texts: pl.Series, find: Callable[[pl.Series], Places]) -> Pla
         if is_edit[start:stop].any():
             spans.append([row, places[start, 0], places[stop - 1, 1], kind])
     return np.array(spans, np.int64).reshape(-1, 4)
-
-
-def _places_in(text: str) -> list[int]:
-    """Return where something follows a letter, digit or sign that may disguise a value."""
-    places = [match.start() for match in DISGUISE.finditer(text)]
-    return [at for at in places if at and (text[at - 1].isalnum() or text[at - 1] in SIGNS)]
 
 
 def _windows(found: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
