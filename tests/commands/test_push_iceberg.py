@@ -98,6 +98,20 @@ def test_every_state_is_read_back_as_it_was(
     assert hashes(folder) == before
 
 
+def test_half_a_night_is_in_no_table(built: Any, cli: Cli, build: Build, tmp_path: Path) -> None:
+    push(cli)
+    before = {name: rows(built, name) for name in WHAT}
+    write_jsonl(tmp_path / "input/prose/night.jsonl", records(sentence(950), sentence(951)))
+    build(open_corpus(built.config), "raw", "filtered")
+    assert "without newer filtered of prose, raw of prose" in cli.err(0, "push", "iceberg")
+    for name in WHAT:
+        assert_frame_equal(rows(built, name), before[name])
+        assert len(table(built, name).snapshots()) == 1
+    build(open_corpus(built.config))
+    push(cli)
+    assert rows(built, "decisions").height == before["decisions"].height + 2
+
+
 @pytest.mark.parametrize("victim", ["data/*.parquet", "metadata/*-files.avro", "metadata/v*.json"])
 def test_a_damaged_file_is_named_and_written_again(
     built: Any, cli: Cli, build: Build, victim: str

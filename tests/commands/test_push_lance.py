@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from builders import Build, open_corpus, write_corpus
+from builders import Build, open_corpus, records, sentence, write_corpus, write_jsonl
 from polars.testing import assert_frame_equal
 from verbs import Cli
 
@@ -78,6 +78,12 @@ def test_any_row_is_read_back_and_nothing_is_left_of_earlier_pushes(
         assert_frame_equal(read(path), expected)
         some = [expected.height - 1, 0, 7]
         assert_frame_equal(read(path, *some), expected[some])
+    write_jsonl(tmp_path / "input/prose/night.jsonl", records(sentence(950), sentence(951)))
+    build(open_corpus(config), "raw", "filtered")  # half a night
+    push(path)
+    assert_frame_equal(read(path), expected)
+    (tmp_path / "input/prose/night.jsonl").unlink()
+    build(open_corpus(config))
     gone = expected["doc_id"][0]
     cli.out("takedown", "--doc", gone, "--reason", "asked")
     assert "has documents of takedown 1 (asked)" in push(path, code=1)
