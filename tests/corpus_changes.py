@@ -252,6 +252,15 @@ def a_takedown(site: Site) -> None:
     site.cli.out("takedown", "--url", page_of(site)["url"], "--reason", "asked for")
 
 
+def a_takedown_of_an_item(site: Site) -> None:
+    """Take down the text of an evaluation item, and of the document that has it."""
+    text = site.folder / "asked.txt"
+    text.write_text(
+        json.loads((site.folder / "quiz/a.jsonl").read_text().splitlines()[0])["question"]
+    )
+    site.cli.out("takedown", "--match", str(text), "--reason", "asked for")
+
+
 def a_patch(site: Site) -> None:
     """Mend the record of a file that cannot be read."""
     place = {"file": "input/prose/broken.jsonl", "position": "byte 0"}
@@ -300,6 +309,7 @@ OF_TEXTS: dict[str, Change] = OF_ALL | {
     "an opt-out": another_line_of("opted_out.txt"),
     "a blocked domain": another_line_of("blocked.txt"),
     "a takedown": a_takedown,
+    "a takedown of an item": a_takedown_of_an_item,
     "a patch": a_patch,
     "fill_in_the_middle.seed": key("sources.0.fill_in_the_middle.seed", 1, 2),
     "limits of classes": key("buckets.classes.score", "quality_percentile", "meta.n"),

@@ -92,7 +92,8 @@ def plan_ledger(corpus: Corpus, manifest: BucketedManifest, maker: TaskMaker) ->
     found, fingerprint = ledger_before(folder, newest, base)
     exported = None if newest else exported_ledger(corpus, source.name, base)
     lost = frozenset(lost_generations(folder, newest, found, source))
-    obeyed = obeyed_takedowns(corpus, manifest, found.ledger if found else None)
+    before = found or exported
+    obeyed = obeyed_takedowns(corpus, manifest, before.ledger if before else None)
     may_stay = obeyed.is_all and not holds_out_first(found, source)
     share = source.config.rewrite_share if may_stay else 0.0  # nothing stays marked
     inputs = LedgerInputs(
@@ -105,14 +106,14 @@ def plan_ledger(corpus: Corpus, manifest: BucketedManifest, maker: TaskMaker) ->
         text_bytes_per_token=manifest.stats.text_bytes / max(1, manifest.stats.tokens),
         rewrite_share=share,
         takedowns=obeyed.ids,
-        before=found or exported,
+        before=before,
         is_exported=exported is not None,
         lost=lost,
     )
     keys = tuple(part.key for part in parts)
     if found is None or not is_still_right(found, keys, lost, share):
-        before = [fingerprint, exported and exported.ledger.fingerprint, sorted(lost)]
-        decided = [share, *before] if inputs.before else []
+        earlier = [fingerprint, exported and exported.ledger.fingerprint, sorted(lost)]
+        decided = [share, *earlier] if before else []
         ids = [obeyed.ids] if obeyed.ids else []
         fingerprint = fingerprint_of(base, [part.fingerprint for part in parts], *decided, *ids)
     work_bytes = sum(part.ids.bytes for part in parts)

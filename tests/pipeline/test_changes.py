@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,20 @@ def built(site: Site) -> Facts:
     return facts_of(corpus) | shards_of(corpus)
 
 
+def check(site: Site, name: str, changes: Sequence[str]) -> None:
+    """Change a corpus step by step, and compare each build with one from nothing."""
+    before = built(site)
+    for change in changes:
+        site.step += 1
+        CHANGES[name][change](site)
+
+        after = built(site)
+
+        assert differences(after, before), f"{change!r} changed nothing of {name!r}"
+        assert stale(open_corpus(site.config), site.cli) == [], f"{change!r} of {name!r}"
+        before = after
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_build_after_a_change_is_as_one_from_nothing(
@@ -31,13 +46,14 @@ def test_a_build_after_a_change_is_as_one_from_nothing(
     name = list(CORPORA)[seed % len(CORPORA)]
     site = Site(CORPORA[name](tmp_path), cli, random.Random(seed))
     monkeypatch.setenv("TOKENMILL_CONFIG", str(site.config))
-    before = built(site)
-    for change in site.random.sample(sorted(CHANGES[name]), CHANGES_OF_A_SEED):
-        site.step += 1
-        CHANGES[name][change](site)
+    check(site, name, site.random.sample(sorted(CHANGES[name]), CHANGES_OF_A_SEED))
 
-        after = built(site)
 
-        assert differences(after, before), f"{change!r} changed nothing of {name!r}"
-        assert stale(open_corpus(site.config), cli) == [], f"{change!r} of {name!r}"
-        before = after
+@pytest.mark.slow
+def test_shards_obey_a_takedown_once(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger of another build says which takedowns it obeyed: rows may stay marked after."""
+    site = Site(CORPORA["texts in buckets"](tmp_path), cli, random.Random(1))
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(site.config))
+    check(site, "texts in buckets", ["a takedown", "an evaluation item"])
