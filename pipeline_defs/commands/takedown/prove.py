@@ -18,7 +18,7 @@ from assets.sharded.pinned_shards import MIXED, places_of
 from assets.stages import STAGES
 from assets.text.takedown_files import Wanted, wanted_by
 from pipeline_defs.commands.states.state_chain import SOURCE_STAGES
-from pipeline_defs.commands.takedown.find import hits_in, on_all_cores, raw_parts
+from pipeline_defs.commands.takedown.find import filtered_parts, hits_in, on_all_cores, raw_parts
 from pipeline_defs.commands.takedown.store_search import Search, Seen, spellings
 from pipeline_defs.commands.terminal import alone_on, one_line, say
 from pipeline_defs.load_corpus import load_corpus
@@ -146,6 +146,7 @@ def accepted_documents(corpus: Corpus, wanted: Wanted) -> Accepted:
     parts = [
         each for each in raw_parts(corpus) if {(each.source, stem) for stem in each.stems} & stems
     ]
+    parts += [each for each in filtered_parts(corpus.store, parts) if each.stems]
     hits = on_all_cores(partial(hits_in, wanted=wanted), parts)
     accepted: Accepted = {}
     for within in (each.within for each in hits):
