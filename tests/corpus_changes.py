@@ -312,7 +312,7 @@ OF_TEXTS: dict[str, Change] = OF_ALL | {
     "a takedown of an item": a_takedown_of_an_item,
     "a patch": a_patch,
     "fill_in_the_middle.seed": key("sources.0.fill_in_the_middle.seed", 1, 2),
-    "limits of classes": key("buckets.classes.score", "quality_percentile", "meta.n"),
+    "score of classes": key("buckets.classes.score", "word_count", "meta.n"),
     "upsample": key("phases.1.upsample", [[10, 1], [20, 1], [99, 3]], [[10, 1], [20, 0], [99, 2]]),
     "substrings": key("dedup.substrings.min_words", 150, 50),
     "lines": key("dedup.lines.min_count", 9, 4),
