@@ -24,7 +24,8 @@ import polars as pl
 from assets.filtered.rules import CustomRule
 RULES = [CustomRule("marked", pl.col("text").str.count_matches("{word}"), maximum=0)]
 """
-CLASSES = {"score": "meta.n", "limits": [10, 20]}
+CLASSES = {"score": "meta.n", "limits": [0.5, 10, 20]}  # a percentile is a share
+FEW, MANY = [[0.5, 1], [10, 1], [20, 0], [99, 2]], [[0.5, 2], [10, 1], [20, 1], [99, 3]]
 RULES = CONFIG["filters"]["rules"] | {
     "opt_out": {"domains_file": "opted_out.txt"},
     "metadata": {"blocked_licenses": ["nd"], "blocked_domains_file": "blocked.txt"},
@@ -87,7 +88,7 @@ def text_corpus(folder: Path, **changes: Any) -> Path:
                 "budgets": {"prose": 4000},
                 "batch_samples": 4,
                 "formats": ["parquet"],
-                "upsample": [[10, 1], [20, 0], [99, 2]],
+                "upsample": FEW,
             },
         ],
         "buckets": {"mode": "buckets", "edges": [64, 256], "classes": CLASSES},
@@ -312,8 +313,8 @@ OF_TEXTS: dict[str, Change] = OF_ALL | {
     "a takedown of an item": a_takedown_of_an_item,
     "a patch": a_patch,
     "fill_in_the_middle.seed": key("sources.0.fill_in_the_middle.seed", 1, 2),
-    "score of classes": key("buckets.classes.score", "word_count", "meta.n"),
-    "upsample": key("phases.1.upsample", [[10, 1], [20, 1], [99, 3]], [[10, 1], [20, 0], [99, 2]]),
+    "score of classes": key("buckets.classes.score", "quality_percentile", "meta.n"),
+    "upsample": key("phases.1.upsample", MANY, FEW),
     "substrings": key("dedup.substrings.min_words", 150, 50),
     "lines": key("dedup.lines.min_count", 9, 4),
     "min_words": key("filters.rules.gopher_quality.min_words", 14, 5),

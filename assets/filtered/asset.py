@@ -41,7 +41,7 @@ from assets.raw.usable_raw_files import usable_raw
 from assets.report.drift import judge_drift, state_drifts
 from assets.report.histograms import Summary, add_summaries
 from assets.text.table_rows import count_bytes
-from assets.text.takedown_files import TAKEN_DOWN, Wanted, is_copy, is_text_wanted, wanted_at
+from assets.text.takedown_files import TAKEN_DOWN, Wanted, has_wanted_text, wanted_at
 from resources.corpus import Corpus
 from resources.profiles import Profile
 from resources.settings.filtering.filters import FilterConfig
@@ -243,8 +243,8 @@ def without_restored(
     part that was published before a takedown, with such a document, is named in it.
     """
     changed = kept.filter(kept["text"] != texts.filter(decisions["kept"]))
-    is_meant = is_text_wanted(changed["text"], wanted) | is_copy(changed["text"], wanted)
-    is_taken = pl.col("doc_id").is_in(changed["doc_id"].filter(is_meant).implode())
+    taken = changed.filter(has_wanted_text(changed["text"], wanted))["doc_id"]
+    is_taken = pl.col("doc_id").is_in(taken.implode())
     reasons = pl.when(is_taken).then([TAKEN_DOWN]).otherwise("reasons").alias("reasons")
     return kept.remove(is_taken), decisions.with_columns(reasons, pl.col("kept") & ~is_taken)
 

@@ -135,6 +135,11 @@ def is_wanted(documents: pl.DataFrame, wanted: Wanted) -> pl.Series:
     return is_itself_wanted(documents, wanted) | is_copy(documents["text"], wanted)
 
 
+def has_wanted_text(texts: pl.Series, wanted: Wanted) -> pl.Series:
+    """Check which texts are meant as a whole, or have one that is, Boolean."""
+    return is_text_wanted(texts, wanted) | is_copy(texts, wanted)
+
+
 def is_itself_wanted(documents: pl.DataFrame, wanted: Wanted) -> pl.Series:
     """Check which documents (doc_id, url, text) are meant by their id, URL or whole text."""
     by_id = (found.row for found in find_doc_ids(documents["doc_id"], wanted.ids))

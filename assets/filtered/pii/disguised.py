@@ -18,7 +18,7 @@ from assets.text.text_form import HIDDEN, INLINE, WIDE_SIGNS, Places, traced_for
 WIDE = rf"{WIDE_SIGNS}\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"  # punctuation is in all of Chinese
 CHARACTERS = f"[{HIDDEN}{WIDE}]"  # others that NFKC changes are in no value
 SIGNS = f"@.-_+{WIDE_SIGNS}"
-PART = rf"0-9A-Za-z@._+\-{WIDE}"  # what a value has: letters of other scripts in few addresses
+PART = rf"0-9A-Za-z{re.escape(SIGNS)}{WIDE}"  # of values: few have letters of other scripts
 NEXT = rf"[{PART}{HIDDEN}&<\\]"
 ESCAPES = rf"&(?:amp;)*#|(?:\\u[0-9a-fA-F]{{4}}|</?(?:{INLINE})>){NEXT}"
 HIDDEN_IN = re.compile(rf"[{WIDE}]|[{HIDDEN}](?={NEXT})")

@@ -38,10 +38,9 @@ from assets.text.marks import (
 )
 from assets.text.takedown_files import (
     Wanted,
+    has_wanted_text,
     hash_of,
-    is_copy,
     is_itself_wanted,
-    is_text_wanted,
     owners_of_copied,
     owners_of_quotes,
     parts_in,
@@ -322,16 +321,14 @@ def with_evaluation_sets(
     """Yield requests; those of which an evaluation set quotes a text name the task of its index."""
     takedowns = [each.takedown for each in found]
     wanted, named = wanted_by(takedowns), set[int]()
+    config = corpus.settings.dedup.decontamination
+    is_any = config is not None and config.ngram.unit == "characters"  # of which no text is told
     for _, _, files in published_records(corpus.store, EVALUATION.name):
         items = pl.read_parquet(files["items"].checked(), columns=["units"])["units"]
         named.update(*owners_of_quotes(items, wanted).values())
-        config = corpus.settings.dedup.decontamination
-        is_spelled = config is None or config.ngram.unit == "words"  # else texts can't be told
-        if not is_spelled or (
-            (quarantine := files.get("quarantine"))
-            and is_record_wanted(pl.read_parquet(quarantine.checked()), wanted).any()
-        ):
-            named |= {place for place, each in enumerate(takedowns) if each.texts}
+        if quarantine := files.get("quarantine"):
+            is_any |= is_record_wanted(pl.read_parquet(quarantine.checked()), wanted).any()
+        named |= {place for place, each in enumerate(takedowns) if is_any and each.texts}
     for place, each in enumerate(found):
         parts = each.takedown.parts | ({GLOBAL: (INDEX,)} if place in named else {})
         yield replace(each, takedown=msgspec.structs.replace(each.takedown, parts=parts))
@@ -371,7 +368,7 @@ def named_documents(part: RawPart, wanted: Wanted) -> pl.DataFrame:
 def matching_documents(part: RawPart, wanted: Wanted) -> pl.DataFrame:
     """Return the documents of a part that have a text of `wanted`, alone or within more."""
     texts = pl.read_parquet(part.documents.checked(), columns=["text"])["text"]
-    return read_rows(part, (is_text_wanted(texts, wanted) | is_copy(texts, wanted)).arg_true())
+    return read_rows(part, has_wanted_text(texts, wanted).arg_true())
 
 
 def read_rows(part: RawPart, rows: pl.Series) -> pl.DataFrame:
