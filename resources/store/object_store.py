@@ -70,12 +70,17 @@ class WriterLease:
 
     @contextmanager
     def held(self) -> Iterator[WriterLease]:
-        """Hold the lease, and renew it in a thread; wait for those that remove files."""
-        self.renew()
+        """Hold the lease, and renew it in a thread; wait for those that remove files.
+
+        Of another process, that has done so a moment ago.
+        """
+        self.renewed = time.monotonic() - RENEW_SECONDS
+        if self.is_own:
+            self.renew()
         renewals = threading.Thread(target=self.renew_until_ended, daemon=True)
         renewals.start()
         try:
-            while self.others(SWEEPER):
+            while self.is_own and self.others(SWEEPER):
                 time.sleep(POLL_SECONDS)
             yield self
         finally:

@@ -76,6 +76,21 @@ def test_a_stage_is_listed_once_and_a_manifest_read_once(roots: tuple[Path, Path
     assert newest(here, *"abc") == ["of a", "of b", "of c"]
 
 
+def test_a_step_that_has_the_lease_of_its_run_asks_for_nothing_at_its_start(
+    roots: tuple[Path, Path],
+) -> None:
+    run = objects_of(roots[0])
+    with run.session():
+        step = ObjectStore(run.scratch)
+
+        def be_a_step() -> None:
+            with step.session(run.lease_key()):
+                assert step.lease is not None
+                step.lease.check()
+
+        assert requests_of(be_a_step) == 0
+
+
 def test_what_a_session_writes_it_sees_and_others_at_the_next_step(
     roots: tuple[Path, Path],
 ) -> None:
