@@ -13,6 +13,7 @@ import yaml
 from builders import sentence, write_jsonl
 from chat_corpus import write_chat_corpus
 from every_stage import CONFIG, write_inputs
+from plug_in_package import forget, install
 from verbs import Cli
 
 from assets.tokenized.chat_template_files import CHATML
@@ -33,6 +34,8 @@ RULES = CONFIG["filters"]["rules"] | {
 CUSTOM = {"custom": "rules.py", "rules": {"custom": {"marked": True}}}  # tried in 3 CPU seconds
 PROSE = {"name": "prose", "where": "input/prose/*", "fill_in_the_middle": {"rate": 0.3}}
 NOTES = {"name": "notes", "where": "input/notes/*"}
+FORTUNES = {"name": "fortunes", "where": "input/fortunes/*", "format": "fortunes"}
+PLUG_INS = {"plug_ins": ["shouting"], "rules": {"custom": {"shouting": 0.5}}}
 
 
 @dataclass
@@ -108,6 +111,23 @@ def text_corpus(folder: Path, **changes: Any) -> Path:
     return with_more_files(folder / "pipeline.yaml")
 
 
+def plug_in_corpus(folder: Path) -> Path:
+    """Texts with a reader, a rule and a shard format of a package, installed in `site`."""
+    install(folder / "site")
+    forget()
+    (folder / "input/fortunes").mkdir(parents=True)
+    texts = "\n%\n".join(["BUY NOW", *(sentence(300 + i, 40) for i in range(20))])
+    (folder / "input/fortunes/a.fortunes").write_text(texts)
+    changes = {"mode": "decompose", "sequence_length": 256, "classes": CLASSES}
+    config = text_corpus(
+        folder, sources=[PROSE, NOTES, FORTUNES | {"filters": PLUG_INS}], buckets=changes
+    )
+    content = yaml.safe_load(config.read_text())
+    content["shards"]["formats"].append("json_lines")
+    config.write_text(yaml.safe_dump(content, sort_keys=False))
+    return config
+
+
 def chat_corpus(folder: Path, **changes: Any) -> Path:
     """Conversations of two forms, some with tools, beside texts."""
     settings = {
@@ -137,9 +157,7 @@ CORPORA: dict[str, Callable[[Path], Path]] = {
         folder, sources=[PROSE, NOTES | {"filters": CUSTOM}]
     ),
     "packed chats": chat_corpus,
-    "decomposed texts": lambda folder: text_corpus(
-        folder, buckets={"mode": "decompose", "sequence_length": 256, "classes": CLASSES}
-    ),
+    "decomposed texts": plug_in_corpus,
     "concatenated chats": lambda folder: chat_corpus(
         folder, buckets={"mode": "concat", "sequence_length": 384}
     ),
@@ -228,6 +246,18 @@ def another_line_of(name: str) -> Change:
 
 def a_custom_rule(site: Site) -> None:
     (site.folder / "rules.py").write_text(RULE.replace("{word}", f" {100 + site.step}a "))
+
+
+def code_of_a_plug_in(module: str, place: str, code: str) -> Change:
+    """Return the change of code in a module of the package, for a process that begins after it."""
+
+    def change(site: Site) -> None:
+        path = site.folder / f"site/tokenmill_examples/{module}.py"
+        before, after = path.read_text().split(place)
+        path.write_text(before + code.format(site.step) + after)
+        forget()
+
+    return change
 
 
 def a_file_is_appended_to(site: Site) -> None:
@@ -331,6 +361,15 @@ OF_CHATS: dict[str, Change] = OF_ALL | {
 CHANGES = {
     "texts in buckets": OF_TEXTS | {"a custom rule": a_custom_rule},
     "packed chats": OF_CHATS,
-    "decomposed texts": OF_TEXTS,
+    "decomposed texts": OF_TEXTS
+    | {
+        "the reader of a plug-in": code_of_a_plug_in("reader", 'b"\\n".join(', 'b" w{} ".join('),
+        "the rule of a plug-in": code_of_a_plug_in(
+            "rule", "CAPITALS, maximum", "CAPITALS * 1.0{}, maximum"
+        ),
+        "the format of a plug-in": code_of_a_plug_in(
+            "writer", 'select("tokens")', 'select("tokens", n=pl.lit({}))'
+        ),
+    },
     "concatenated chats": OF_CHATS,
 }

@@ -44,6 +44,7 @@ def test_a_build_after_a_change_is_as_one_from_nothing(
     seed: int, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = list(CORPORA)[seed % len(CORPORA)]
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))  # of a corpus that uses plug-ins
     site = Site(CORPORA[name](tmp_path), cli, random.Random(seed))
     monkeypatch.setenv("TOKENMILL_CONFIG", str(site.config))
     check(site, name, site.random.sample(sorted(CHANGES[name]), CHANGES_OF_A_SEED))

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
-import sys
-import tomllib
 from collections.abc import Iterator
-from importlib import invalidate_caches
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -16,13 +12,13 @@ from typing import Any
 import polars as pl
 import pytest
 from builders import Build, open_corpus, sentence, write_corpus
+from plug_in_package import forget, install
 
 from resources.engine.ray_driver import code_digest
 from resources.settings import plug_ins
 from resources.settings.pipeline import SettingsError
 from resources.settings.plug_ins import PlugInError
 
-EXAMPLES = Path(__file__).parents[2] / "examples/plug_ins"
 SOURCES = [
     {"name": "prose", "where": "input/prose/*"},
     {"name": "notes", "where": "input/fortunes/*", "format": "fortunes"},
@@ -36,30 +32,12 @@ ADDED: dict[str, Any] = {
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of packages in which the example is installed, as pip would."""
-    site = tmp_path / "site"
-    project = tomllib.loads((EXAMPLES / "pyproject.toml").read_text())["project"]
-    shutil.copytree(EXAMPLES / "tokenmill_examples", site / "tokenmill_examples")
-    about = site / f"tokenmill_examples-{project['version']}.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
-    groups = project["entry-points"].items()
-    lines = [[f"[{group}]", *(f"{k} = {v}" for k, v in names.items())] for group, names in groups]
-    (about / "entry_points.txt").write_text("\n".join(line for each in lines for line in each))
+    """The folder of packages in which the example is installed."""
+    site = install(tmp_path / "site")
     monkeypatch.syspath_prepend(str(site))
     forget()
     yield site
     forget()
-
-
-def forget() -> None:
-    """Look at the installed packages again, as a new process does."""
-    invalidate_caches()
-    for name in [name for name in sys.modules if name.startswith("tokenmill_examples")]:
-        del sys.modules[name]
-    plug_ins.plug_ins.cache_clear()
-    plug_ins.digest_of.cache_clear()
-    code_digest.cache_clear()
 
 
 def corpus_with_plug_ins(folder: Path) -> Any:
