@@ -36,7 +36,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
-from pipeline_defs.forecast.costs import MEASURED  # noqa: E402
+from assets.stages import BY_NAME  # noqa: E402
 from resources.engine.ray_tasks import MOST_TASKS  # noqa: E402
 
 CORES = 64  # a node
@@ -238,7 +238,9 @@ def task_costs(name: str, total: float, parts: int, cluster: Cluster) -> list[fl
         return [documents * INDEX_SECONDS / tasks + parts * OPEN_SECONDS + waits] * tasks
     rng = np.random.default_rng([cluster.seed, list(STAGES).index(name), parts])
     spread = rng.lognormal(-SPREAD * SPREAD / 2, SPREAD, parts)
-    costs: list[float] = (MEASURED[name] * total / parts / 1e6 * spread + waits).tolist()
+    costs: list[float] = (
+        BY_NAME[name].outlook.cpu_per_mb * total / parts / 1e6 * spread + waits
+    ).tolist()
     return costs
 
 

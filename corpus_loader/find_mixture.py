@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, check_version, parse_mixture
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.files import DIGITS, TAGS, TAKEDOWNS, Files, is_tag_name
+from corpus_loader.places.stage_names import MIXED, SHARDED
 from corpus_loader.seal import unsealed
 
 Part = Literal["train", "validation"]
@@ -81,7 +82,7 @@ def check_validation(asked: Asked) -> None:
 
 def find_validation(files: Files, data: str | None) -> Mixture:
     """Return a mixture of validation; CorpusError if nothing is held out."""
-    known = files.names("mixed")
+    known = files.names(MIXED)
     if known and VALIDATION not in known:
         raise CorpusError(f"no documents are held out of training here. {HOLD_OUT}")
     try:
@@ -110,7 +111,7 @@ def of_source(files: Files, mixture: Mixture, name: str) -> Mixture:
     """Return the validation of one source; CorpusError if the mixture has nothing of it."""
     names = [source.name for source in mixture.sources]
     if name not in names:
-        what = "has no held-out documents" if name in files.names("sharded") else "is unknown"
+        what = "has no held-out documents" if name in files.names(SHARDED) else "is unknown"
         raise CorpusError(
             f"source {name!r} {what}; those with held-out documents are {', '.join(names)}"
         )
@@ -128,7 +129,7 @@ def find_mixture(files: Files, phase: str, data: str | None = None) -> Mixture:
 
     Raises CorpusError with the phases, fingerprints or tags that there are, and what to run.
     """
-    known = files.names("mixed")
+    known = files.names(MIXED)
     if known and phase not in known:
         raise CorpusError(f"no phase {phase!r} here; there are: {', '.join(known)}")
     if data is not None and not IS_FINGERPRINT.match(data):
@@ -180,7 +181,7 @@ def tagged_number(files: Files, phase: str, tag: str) -> int | None:
         raise CorpusError(
             f"{path} is not a tag ({type(error).__name__}: {error}). Put a copy of it there."
         ) from error
-    return places.get(("mixed", phase))
+    return places.get((MIXED, phase))
 
 
 def tag_names(files: Files) -> list[str]:
@@ -222,7 +223,7 @@ def mixture_of_manifest(files: Files, folder: str, manifest: str, content: bytes
     """Read the mixture that a manifest names; CorpusError if it names none, or a damaged one."""
     try:
         said = json.loads(unsealed(content))
-        place = f"{said.get('stage', 'mixed')}/{said.get('partition', PurePosixPath(folder).name)}"
+        place = f"{said.get('stage', MIXED)}/{said.get('partition', PurePosixPath(folder).name)}"
         if place != folder:
             raise ValueError(f"it says that it is of {place}")
         parts = [part["files"] for part in said["parts"]]

@@ -44,6 +44,7 @@ from corpus_loader.find_mixture import (
 from corpus_loader.mixture import Mixture
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.remote import open_files
+from corpus_loader.places.stage_names import MIXED
 from corpus_loader.reader import LoaderOptions, Reader, check_data
 from corpus_loader.split import Split, Steps
 
@@ -299,7 +300,7 @@ class CorpusLoader:
 
     def mixture_with(self, data: str) -> Mixture | None:
         """Return the mixture of another phase of the corpus that has this fingerprint, if any."""
-        for phase in self.files.names("mixed"):
+        for phase in self.files.names(MIXED):
             if phase != self.mixture.phase:
                 with suppress(CorpusError):  # of a phase that is not mixed, or cannot be read
                     for mixture in mixtures(self.files, phase):

@@ -24,7 +24,7 @@ from assets.raw.size_cap_files import OVER_SIZE_CAP
 from assets.sharded.sharded_records import SHARDED
 from assets.text.takedown_files import TAKEN_DOWN
 from assets.tokenized.tokenized_records import NO_TOKENS, TOKENIZED
-from resources.store.kept_manifests import CHAIN
+from corpus_loader.places.stage_names import CHAIN
 from resources.store.records import DUPLICATE, UNREADABLE, Manifest, as_json_object
 
 Manifests = Mapping[str, Manifest[Any, Any] | None]  # of one source, by stage

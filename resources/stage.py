@@ -54,32 +54,23 @@ class MainTable:
 
 
 @dataclass(frozen=True)
-class ZeroCheck:
-    """A check that warns, and blocks nothing, if a number among the metadata is not 0."""
+class Check:
+    """A check of the partitions of a stage, beside those that every stage has; it blocks none.
 
-    name: str
-    number: str
-    description: str
-
-
-@dataclass(frozen=True)
-class WarningCheck:
-    """A check that warns, and blocks nothing, if `conclude` has warnings."""
-
-    name: str
-    description: str
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A check that fails a partition after it was committed: later stages are not to read it.
-
-    `reason` tells why; None where all is well. The later stages ask the same.
+    finds    what is wrong with a manifest, given the warnings of `conclude` on it; "" if nothing is
+    refuses  whether such a partition fails after it was committed: later stages are not to read it,
+             and ask the same. Else the check warns
     """
 
     name: str
     description: str
-    reason: Callable[[Corpus, Manifest[Any, Any]], str | None]
+    finds: Callable[[Corpus, Manifest[Any, Any], Sequence[str]], str]
+    refuses: bool = False
+
+
+def not_zero(number: int) -> str:
+    """Return a number for a check that it is 0."""
+    return f"{number:,}" if number else ""
 
 
 @dataclass(frozen=True)
@@ -113,6 +104,29 @@ class InputVersions:
 
 
 @dataclass(frozen=True)
+class Outlook:
+    """What is expected of a stage before its inputs are there.
+
+    parts          what a part is made of: the part of its name (`same`), a window of parts, named
+                   after the first (`window`), all that is new (`new`), or everything (`all`)
+    reaches_all    a change of it changes every part of the stages behind it
+    steady         earlier stages whose changes change no part that is there
+    is_kept        whether it stays as it is, once it is there, while documents come and go
+    cpu_per_mb     CPU seconds a MB of real text on two cores, see docs/performance.md
+    first_seconds  CPU seconds of its first calls in a new process: loading of kernels and
+                   libraries. Of builds of 30, 97 and 168 MB on two cores, beyond what grows with
+                   the text
+    """
+
+    parts: Literal["same", "window", "new", "all"] = "all"
+    reaches_all: bool = False
+    steady: tuple[str, ...] = ()
+    is_kept: Callable[[Settings], bool] = lambda _settings: False
+    cpu_per_mb: float = 0.01
+    first_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class Stage(StageRecords[Provenance, Numbers]):
     """The complete description of a stage: its records, which other stages know too, and the rest.
 
@@ -132,15 +146,14 @@ class Stage(StageRecords[Provenance, Numbers]):
     stays_rolled_back   True if a run leaves it as it is for a source that is rolled back
     describe            metadata of a partition besides what every stage has
     conclude            warnings and metadata that need every partition of the run
-    check               a check of a number that `describe` gives, which should be 0
-    warning_check       a check that shows the warnings of `conclude`
-    refusal             a check that fails single partitions
+    checks              checks of its own
     before_commit       raise StoreError for a manifest that is not to be committed
     drift               a check of what each run adds against what earlier runs added
     keep                folders of a partition that outlive its own manifests
     preload             modules to import before processes are forked
     warm_up             calls that compile, or load, every kernel that the settings need and that is
                         not compiled when it is imported
+    outlook             its work to come, for `corpus build --dry-run` and `corpus estimate`
     flags               flags of the asset's run config, with their meaning; a run sets none by
                         itself, and `plan` finds those that are set in `corpus.flags`
     """
@@ -160,14 +173,13 @@ class Stage(StageRecords[Provenance, Numbers]):
     stays_rolled_back: bool = False
     describe: Callable[[Corpus, Manifest[Provenance, Numbers]], Metadata] | None = None
     conclude: Callable[[Corpus, Manifest[Provenance, Numbers]], Conclusion] | None = None
-    check: ZeroCheck | None = None
-    warning_check: WarningCheck | None = None
-    refusal: Refusal | None = None
+    checks: tuple[Check, ...] = ()
     before_commit: Callable[[Corpus, Manifest[Provenance, Numbers], Plan], None] | None = None
     drift: DriftCheck | None = None
     keep: Keep | None = None
     preload: tuple[str, ...] = ()
     warm_up: Callable[[Corpus], Iterable[Callable[[], object]]] | None = None
+    outlook: Outlook = Outlook()
     flags: Mapping[str, str] = field(default_factory=dict)
 
     def version_under(self, settings: Settings) -> str:

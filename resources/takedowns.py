@@ -22,6 +22,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from corpus_loader.places import stage_names
 from corpus_loader.places.files import TAKEDOWNS
 from corpus_loader.seal import sealed, unsealed
 from resources.store.kept_manifests import KeptManifests
@@ -220,8 +221,8 @@ def is_found_in(
 
 def forbidden_in_rollback(store: Store, rollback: Rollback) -> Forbidden | None:
     """Return the takedowns that forbid the state that a source is rolled back to."""
-    number = rollback.number("raw")
-    folder = store.partition("raw", rollback.source)
+    number = rollback.number(stage_names.RAW)
+    folder = store.partition(stage_names.RAW, rollback.source)
     return None if number is None else forbidden_documents(store, folder.read_manifest(number))
 
 

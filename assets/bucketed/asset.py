@@ -36,11 +36,12 @@ from assets.bucketed.report import (
 from assets.bucketed.sequences import PLACE_COLUMNS, ROW_COLUMNS, count_empty, sequence_ids
 from assets.tokenized.chat_template_files import usable_tokenized
 from assets.tokenized.tokenized_records import NO_TOKENS, token_bytes
+from corpus_loader.places import stage_names
 from resources.content_windows import content_windows
 from resources.corpus import Corpus
 from resources.reused_array import reused_array
 from resources.settings.buckets import LONG, BucketConfig, BucketLayout
-from resources.stage import Conclusion, MainTable, Metadata, Stage, ZeroCheck
+from resources.stage import Check, Conclusion, MainTable, Metadata, Outlook, Stage, not_zero
 from resources.store.mapped_files import map_arrow, read_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import (
@@ -191,23 +192,30 @@ def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
     return Conclusion([f"source {manifest.partition!r}: {warning}" for warning in warnings])
 
 
-LONG_CHECK = ZeroCheck(
-    name="conversations_fit",
-    number="long_conversations",
-    description="no conversation is longer than a sequence, so that none is cut or left out",
-)
 STAGE = Stage(
     *BUCKETED.fields(),
     description="Training sequences by bucket, each with the spans of the documents in it.",
     group="train",
     partitions="source",
-    after=("tokenized", "held_out", "leakage"),
+    after=(stage_names.TOKENIZED, stage_names.HELD_OUT, stage_names.LEAKAGE),
+    outlook=Outlook(
+        "window",
+        steady=(stage_names.HELD_OUT, stage_names.LEAKAGE),  # what is decided stays
+        cpu_per_mb=0.0007,
+        first_seconds=1.2,
+    ),
     kinds=frozenset({"arrow", "numba"}),
     settings=lambda settings: settings.buckets.model_dump(mode="json"),
     plan=plan_bucketed,
     work=bucket_window,
     main_table=MainTable("sequences", BUCKETED_COLUMNS),
     describe=describe_bucketed,
-    check=LONG_CHECK,
+    checks=(
+        Check(
+            "conversations_fit",
+            "no conversation is longer than a sequence, so that none is cut or left out",
+            lambda _, manifest, __: not_zero(sum(long_counts(manifest.stats.numbers).values())),
+        ),
+    ),
     conclude=warn_of_buckets,
 )

@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from assets.deduped.index.ledger import PartKey
 from assets.tokenized.tokenized_records import TokenizedProvenance
+from corpus_loader.places import stage_names
 from resources.settings.buckets import BucketLayout
 from resources.store.records import Manifest, StageRecords
 
@@ -139,6 +140,6 @@ def layout_of(manifest: BucketedManifest) -> BucketLayout:
     return BucketLayout.of(manifest.config)
 
 
-BUCKETED = StageRecords("bucketed", "5", BucketedProvenance, BucketedNumbers)
-HELD_OUT = StageRecords("held_out", "1", HeldOutProvenance, HeldOutNumbers)
-LEAKAGE = StageRecords("leakage", "1", LeakageProvenance, LeakageNumbers)
+BUCKETED = StageRecords(stage_names.BUCKETED, "5", BucketedProvenance, BucketedNumbers)
+HELD_OUT = StageRecords(stage_names.HELD_OUT, "1", HeldOutProvenance, HeldOutNumbers)
+LEAKAGE = StageRecords(stage_names.LEAKAGE, "1", LeakageProvenance, LeakageNumbers)

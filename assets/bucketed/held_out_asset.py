@@ -38,10 +38,11 @@ from assets.deduped.index.index_files import read_ledger
 from assets.deduped.index.ledger import Order, PartKey
 from assets.deduped.signed_files import signed_sources
 from assets.tokenized.tokenized_records import TOKENIZED
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.passes import Earlier, Pass, derive_task, file_of, in_passes, list_files
-from resources.stage import Conclusion, MainTable, Metadata, Stage
+from resources.stage import Conclusion, MainTable, Metadata, Outlook, Stage
 from resources.store.records import fingerprint_of, required_file
 from resources.tasks import GLOBAL, Outcome, Plan, Task, tasks_of
 
@@ -60,7 +61,7 @@ def plan_held_out(corpus: Corpus, partition: str) -> Plan:
     check_made_under(
         clusters,
         inputs={"signatures than the newest ones": compared},
-        again=("band_index", "duplicates"),
+        again=(stage_names.BAND_INDEX, stage_names.DUPLICATES),
     )
     last = read_last_run(corpus)
     order: Order = {} if last else read_ledger(corpus)
@@ -118,7 +119,7 @@ def wanted_parts(
         wanted[key] = PartInputs(
             HeldOutNumbers(*key, made_of, files=files),
             of_source,
-            corpus.store.part_file(manifest, part, "signatures"),
+            corpus.store.part_file(manifest, part, stage_names.SIGNATURES),
             corpus.store.file_of(clusters, file) if file.rows else None,
             part.stats.text_bytes,
             ledger[key].generations,
@@ -224,7 +225,8 @@ STAGE = Stage(
     description="Documents that are held out of training for validation, and their copies.",
     group="train",
     partitions="none",
-    after=("signatures", "duplicates", "tokenized"),
+    after=(stage_names.SIGNATURES, stage_names.DUPLICATES, stage_names.TOKENIZED),
+    outlook=Outlook("new", cpu_per_mb=0.0005),
     kinds=frozenset({"parquet"}),
     settings=lambda settings: [
         settings.model_dump(mode="json", include={"holdout"}),

@@ -36,10 +36,11 @@ from assets.deduped.deduped_records import DEDUPED
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept, read_some
 from assets.deduped.index.ledger import PartKey
 from assets.text.table_rows import count_bytes
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.passes import Earlier, Pass, PassFiles, in_passes, list_files
 from resources.source_states import usable_states
-from resources.stage import MainTable, Metadata, Stage
+from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.mapped_files import map_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats
@@ -193,7 +194,8 @@ STAGE = Stage(
     description="Documents for training that share much of their text with a held-out one.",
     group="train",
     partitions="none",
-    after=("deduped", "held_out"),
+    after=(stage_names.DEDUPED, stage_names.HELD_OUT),
+    outlook=Outlook("new", cpu_per_mb=0.03),
     kinds=frozenset({"arrow", "numba"}),
     settings=lambda settings: settings.holds_out,
     plan=plan_leakage,

@@ -30,11 +30,12 @@ from assets.deduped.repeats.repeated_lines import LIST_SCHEMA, configs_of
 from assets.deduped.repeats.substrings import finding
 from assets.deduped.signed_files import Removals, clustered_documents, removals_by_part
 from assets.report.drift import judge_drift, state_drifts
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.profiles import Profile
 from resources.settings.dedup import DedupConfig
-from resources.stage import DriftCheck, MainTable, Metadata, Stage
+from resources.stage import DriftCheck, MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import (
     FileRecord,
@@ -270,7 +271,13 @@ STAGE = Stage(
     description="Documents without copies and repeats, and without or tagged for evaluation items.",
     group="deduplicate",
     partitions="source",
-    after=("filtered", "duplicates", "repeated", "substrings"),
+    after=(
+        stage_names.FILTERED,
+        stage_names.DUPLICATES,
+        stage_names.REPEATED,
+        stage_names.SUBSTRINGS,
+    ),
+    outlook=Outlook("same", cpu_per_mb=0.0004),
     kinds=frozenset({"parquet", "polars"}),
     settings=lambda settings: settings.dedup.model_dump(mode="json", include=DEPENDS_ON),
     plan=plan_deduped,

@@ -44,11 +44,12 @@ from assets.deduped.index.index_files import (
 )
 from assets.deduped.index.ledger import FileRows, LedgerEntry, SignedPart, continue_ledger
 from assets.deduped.signed_files import signed_sources
+from corpus_loader.places import stage_names
 from resources.absorbed_runs import absorbed_from
 from resources.corpus import Corpus
 from resources.made_under import check_made_under, is_made_by
 from resources.passes import Earlier, Pass, derive_task, in_passes
-from resources.stage import Metadata, Stage
+from resources.stage import Metadata, Outlook, Stage
 from resources.store.mapped_files import map_array
 from resources.store.records import Manifest, PartRecord, Stats, numbers_of, required_file
 from resources.store.store import published_file
@@ -375,7 +376,8 @@ STAGE = Stage(
     "in them.",
     group="deduplicate",
     partitions="none",
-    after=("signatures",),
+    after=(stage_names.SIGNATURES,),
+    outlook=Outlook("new", cpu_per_mb=0.0004),
     kinds=frozenset({"numba"}),
     settings=lambda settings: [settings.dedup.signing(), settings.dedup.ledger],
     plan=plan_index,

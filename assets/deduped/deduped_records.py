@@ -6,6 +6,7 @@ import msgspec
 
 from assets.deduped.index.band_index import Segment
 from assets.deduped.index.ledger import LedgerEntry, PartKey
+from corpus_loader.places import stage_names
 from resources.store.records import Empty, Manifest, PartRecord, StageRecords
 
 CONTAMINATED = "contaminated"  # why a document with an item of an evaluation set is removed
@@ -142,10 +143,10 @@ class DedupedNumbers(msgspec.Struct, frozen=True):
 
 DedupedManifest = Manifest[DedupedProvenance, DedupedNumbers]
 
-DEDUPED = StageRecords("deduped", "3", DedupedProvenance, DedupedNumbers)
-BAND_INDEX = StageRecords("band_index", "1", BandIndexProvenance, BandIndexNumbers)
-DUPLICATES = StageRecords("duplicates", "4", DuplicatesProvenance, DuplicatesNumbers)
-EVALUATION = StageRecords("evaluation", "2", Empty, EvaluationNumbers)
-REPEATED = StageRecords("repeated", "1", RepeatedProvenance, RepeatedNumbers)
-SIGNATURES = StageRecords("signatures", "4", SignaturesProvenance, SignaturesNumbers)
-SUBSTRINGS = StageRecords("substrings", "1", SubstringsProvenance, SubstringsNumbers)
+DEDUPED = StageRecords(stage_names.DEDUPED, "3", DedupedProvenance, DedupedNumbers)
+BAND_INDEX = StageRecords(stage_names.BAND_INDEX, "1", BandIndexProvenance, BandIndexNumbers)
+DUPLICATES = StageRecords(stage_names.DUPLICATES, "4", DuplicatesProvenance, DuplicatesNumbers)
+EVALUATION = StageRecords(stage_names.EVALUATION, "2", Empty, EvaluationNumbers)
+REPEATED = StageRecords(stage_names.REPEATED, "1", RepeatedProvenance, RepeatedNumbers)
+SIGNATURES = StageRecords(stage_names.SIGNATURES, "4", SignaturesProvenance, SignaturesNumbers)
+SUBSTRINGS = StageRecords(stage_names.SUBSTRINGS, "1", SubstringsProvenance, SubstringsNumbers)

@@ -65,6 +65,7 @@ from assets.deduped.minhash.minhash import shingle_sets
 from assets.deduped.minhash.signatures import signatures
 from assets.deduped.signed_files import signed_documents, signed_sources
 from assets.report.histograms import Summary, add_summaries
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
 from resources.made_under import check_made_under, is_made_by
@@ -79,7 +80,7 @@ from resources.passes import (
 )
 from resources.run_tasks import all_at_once, with_costs
 from resources.settings.dedup import DedupConfig
-from resources.stage import MainTable, Metadata, Stage
+from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import numbers_of, required_file
 from resources.store.snapshot import Listing
@@ -274,7 +275,7 @@ def plan_duplicates(corpus: Corpus, partition: str) -> Plan:
     dedup, signatures = corpus.settings.dedup, sources.fingerprints
     compared = {"signatures than the newest ones": (index.provenance.signatures, signatures)}
     check_made_under(index, inputs=compared)
-    again = "signatures", "band_index"
+    again = stage_names.SIGNATURES, stage_names.BAND_INDEX
     check_made_under(index, config=dedup.signing(), section="dedup", again=again)
     config = dedup.signing() | dedup.clustering()
     pairs = [required_file(index, part, "pairs") for part in index.parts]
@@ -314,7 +315,7 @@ def signed_files(corpus: Corpus, index: IndexManifest, signed: list[Signed]) -> 
     for entry in index.provenance.ledger:
         manifest, part = parts[entry.key]
         texts = filtered[entry.source]
-        signatures = corpus.store.part_file(manifest, part, "signatures")
+        signatures = corpus.store.part_file(manifest, part, SIGNATURES.name)
         text = corpus.store.part_file(texts, documents[entry.key], "documents")
         files.append(SignedFiles(entry, signatures, text, part.stats.text_bytes))
     return files
@@ -402,7 +403,8 @@ STAGE = Stage(
     "stays.",
     group="deduplicate",
     partitions="none",
-    after=("band_index",),
+    after=(stage_names.BAND_INDEX,),
+    outlook=Outlook("new", cpu_per_mb=0.005, first_seconds=0.5),
     kinds=frozenset({"numba", "parquet"}),
     settings=lambda settings: settings.dedup.signing() | settings.dedup.clustering(),
     plan=plan_duplicates,

@@ -19,7 +19,7 @@ from assets.text.table_rows import count_bytes
 from assets.text.takedown_files import TAKEN_DOWN, among, obeying, owners_of_quotes, wanted_at
 from resources.corpus import Corpus
 from resources.settings.decontamination import DecontaminationConfig
-from resources.stage import MainTable, Metadata, Stage
+from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.records import Empty, PartRecord, Stats
 from resources.takedowns import read_takedowns, takedowns_by_part
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
@@ -125,6 +125,7 @@ STAGE = Stage(
     group="deduplicate",
     partitions="none",
     after=(),
+    outlook=Outlook(reaches_all=True),
     kinds=frozenset({"numba", "parquet"}),
     settings=lambda settings: (
         settings.dedup.decontamination and settings.dedup.decontamination.indexing()

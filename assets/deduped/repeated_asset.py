@@ -37,11 +37,12 @@ from assets.deduped.repeats.repeated_lines import (
 from assets.deduped.repeats.table_files import tables_with_prefix
 from assets.deduped.signed_files import Removals, clustered_documents, remaining, removals_by_part
 from assets.text.table_rows import count_bytes, numbers_between
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.materialize.excerpts import DocumentText
 from resources.passes import Earlier, Pass, PassFiles, file_of, in_passes, list_files
 from resources.settings.repeats import RepeatedLinesConfig
-from resources.stage import MainTable, Metadata, Stage
+from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.mapped_files import map_arrow, read_arrow
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, numbers_of
@@ -351,7 +352,8 @@ STAGE = Stage(
     "cut.",
     group="deduplicate",
     partitions="source",
-    after=("filtered", "duplicates"),
+    after=(stage_names.FILTERED, stage_names.DUPLICATES),
+    outlook=Outlook("same"),
     kinds=frozenset({"numba"}),
     settings=lambda settings: configs_of(settings.dedup),
     plan=plan_repeated,

@@ -21,9 +21,10 @@ from assets.deduped.minhash.signatures import columns_read
 from assets.deduped.minhash.signatures import signatures as sign_documents
 from assets.filtered.filtered_records import FILTERED
 from assets.text.table_rows import count_bytes
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.settings.dedup import DedupConfig
-from resources.stage import MainTable, Stage
+from resources.stage import MainTable, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats
 from resources.tasks import Plan, Task, tasks_of
@@ -81,7 +82,7 @@ def sign_part(task: Task[SigningInputs]) -> list[PartRecord]:
         writer.write_parquet("contamination", hits)
         if config.decontamination.action == "reject":
             keys = without_documents(keys, documents, hits.filter("is_contaminated"))
-    writer.write_arrow("signatures", signed)
+    writer.write_arrow(SIGNATURES.name, signed)
     writer.write_arrays("keys", keys["key"].to_numpy(), keys["row"].to_numpy())
     rows, num_bytes = documents.height, count_bytes(documents["text"])
     files, stops = file_rows(documents["origin"])
@@ -151,13 +152,14 @@ STAGE = Stage(
     "ones share.",
     group="deduplicate",
     partitions="source",
-    after=("filtered", "evaluation"),
+    after=(stage_names.FILTERED, stage_names.EVALUATION),
+    outlook=Outlook("same", cpu_per_mb=0.004, first_seconds=0.4),
     kinds=frozenset({"arrow", "numba"}),
     settings=lambda settings: settings.dedup.signing(),
     plan=plan_signatures,
     stays_rolled_back=True,
     work=sign_part,
     describe=lambda corpus, manifest: {"files": None, "file_stops": None},  # for the ledger
-    main_table=MainTable("signatures", SIGNATURE_COLUMNS),
+    main_table=MainTable(SIGNATURES.name, SIGNATURE_COLUMNS),
     preload=("assets.deduped.kernels.minhash_sketch",),
 )

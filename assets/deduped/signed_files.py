@@ -22,6 +22,7 @@ from assets.deduped.deduped_records import (
     cluster_parts,
 )
 from assets.filtered.filtered_records import FILTERED
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.source_states import usable_states
@@ -69,7 +70,7 @@ def read_signed_sources(corpus: Corpus) -> SignedSources:
 
 
 def signed_documents(
-    corpus: Corpus, signed: Signed, again: Sequence[str] = ("signatures",)
+    corpus: Corpus, signed: Signed, again: Sequence[str] = (stage_names.SIGNATURES,)
 ) -> Manifest[Any, Any]:
     """Return the filtered documents that are signed: the newest, or after a failure older ones.
 
@@ -90,7 +91,7 @@ def signed_documents(
 
 def clustered_documents(corpus: Corpus, source: str) -> Manifest[Any, Any]:
     """Return the filtered documents of a source that the duplicates are of."""
-    again = "signatures", "band_index", "duplicates"
+    again = stage_names.SIGNATURES, stage_names.BAND_INDEX, stage_names.DUPLICATES
     return signed_documents(corpus, corpus.store.newest(SIGNATURES, source), again)
 
 
@@ -145,7 +146,9 @@ def check_up_to_date(corpus: Corpus, source: str, clusters: ClustersManifest) ->
     made_of = {
         "signatures than the newest ones": (clusters.provenance.signatures, sources.fingerprints)
     }
-    check_made_under(clusters, inputs=made_of, again=("band_index", "duplicates"))
+    check_made_under(
+        clusters, inputs=made_of, again=(stage_names.BAND_INDEX, stage_names.DUPLICATES)
+    )
 
 
 def remaining(documents: PublishedFile, removals: Removals, columns: Sequence[str]) -> pl.DataFrame:

@@ -48,6 +48,7 @@ from assets.deduped.signed_files import (
     signed_sources,
 )
 from assets.text.table_rows import count_bytes
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.materialize.excerpts import DocumentText, as_excerpt
 from resources.passes import Earlier, Pass, PassFiles, derive_task, file_of, in_passes, list_files
@@ -335,7 +336,7 @@ STAGE = Stage(
     description="Spans of documents that repeat long runs of words.",
     group="deduplicate",
     partitions="none",
-    after=("filtered", "duplicates"),
+    after=(stage_names.FILTERED, stage_names.DUPLICATES),
     kinds=frozenset({"numba", "parquet"}),
     settings=lambda settings: finding(settings.dedup.substrings),
     plan=plan_substrings,

@@ -42,11 +42,12 @@ from assets.report.drift import judge_drift, state_drifts
 from assets.report.histograms import Summary, add_summaries
 from assets.text.table_rows import count_bytes
 from assets.text.takedown_files import TAKEN_DOWN, Wanted, has_wanted_text, wanted_at
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.profiles import Profile
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.pipeline import Settings, SettingsError
-from resources.stage import Conclusion, DriftCheck, MainTable, Metadata, Stage, Table
+from resources.stage import Conclusion, DriftCheck, MainTable, Metadata, Outlook, Stage, Table
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, to_json
 from resources.takedowns import count_takedowns
@@ -369,7 +370,8 @@ STAGE = Stage(
     "document.",
     group="curate",
     partitions="source",
-    after=("raw", "classifier", "quality_scale"),
+    after=(stage_names.RAW, stage_names.CLASSIFIER, stage_names.QUALITY_SCALE),
+    outlook=Outlook("same", cpu_per_mb=0.017, first_seconds=2.4),
     kinds=frozenset({"parquet", "polars"}),
     settings=settings_of_filters,
     plan=plan_filtered,

@@ -29,12 +29,13 @@ from assets.filtered.filtered_records import CLASSIFIER, ClassifierNumbers
 from assets.filtered.normalize import normalize_text
 from assets.raw.usable_raw_files import usable_raw
 from assets.text.table_rows import count_bytes
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.settings.filtering.classifier import ClassifierConfig
 from resources.settings.filtering.filter_steps import NormalizeConfig
 from resources.settings.named_files import check_named_file, open_at_once
 from resources.source_states import usable_states
-from resources.stage import MainTable, Metadata, Stage
+from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.disk import hash_file
 from resources.store.published import PublishedFile
 from resources.store.records import Empty, Manifest, PartRecord, Stats, as_json_object, to_json
@@ -195,7 +196,8 @@ STAGE = Stage(
     "would keep.",
     group="curate",
     partitions="none",
-    after=("raw",),
+    after=(stage_names.RAW,),
+    outlook=Outlook(reaches_all=True),
     kinds=frozenset({"numba"}),
     settings=lambda settings: settings.model_dump(mode="json", include={"classifier"}),
     plan=plan_classifier,

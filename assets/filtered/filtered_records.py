@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from corpus_loader.places import stage_names
 from resources.store.records import Empty, StageRecords
 
 
@@ -51,6 +52,6 @@ class FilterNumbers(msgspec.Struct, frozen=True):
     opt_out: tuple[str, str] | UnsetType = UNSET
 
 
-FILTERED = StageRecords("filtered", "8", FilteredProvenance, FilterNumbers)
-CLASSIFIER = StageRecords("classifier", "1", Empty, ClassifierNumbers)
-QUALITY_SCALE = StageRecords("quality_scale", "1", ScaleProvenance, ScaleNumbers)
+FILTERED = StageRecords(stage_names.FILTERED, "8", FilteredProvenance, FilterNumbers)
+CLASSIFIER = StageRecords(stage_names.CLASSIFIER, "1", Empty, ClassifierNumbers)
+QUALITY_SCALE = StageRecords(stage_names.QUALITY_SCALE, "1", ScaleProvenance, ScaleNumbers)

@@ -22,9 +22,10 @@ from assets.filtered.filtered_records import QUALITY_SCALE, ScaleNumbers, ScaleP
 from assets.filtered.language.detect_language import detect_language
 from assets.filtered.normalize import normalize_text
 from assets.raw.usable_raw_files import usable_raw
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.settings.pipeline import Settings
-from resources.stage import MainTable, Stage
+from resources.stage import MainTable, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, required_file
 from resources.tasks import Plan, Task, tasks_of
@@ -134,7 +135,8 @@ STAGE: Stage[ScaleProvenance, ScaleNumbers] = Stage(
     "document refers to.",
     group="curate",
     partitions="source",
-    after=("raw", "classifier"),
+    after=(stage_names.RAW, stage_names.CLASSIFIER),
+    outlook=Outlook(reaches_all=True),
     kinds=frozenset({"numba"}),
     settings=settings_of_scales,
     plan=plan_scale,

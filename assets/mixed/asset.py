@@ -26,9 +26,10 @@ from assets.mixed.phase_shard_files import (
 from assets.mixed.phase_source_files import forbidden_shards
 from assets.mixed.report import phase_markdown
 from corpus_loader.mixture import MIXTURE_FILE, mixture_json
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.passes import Earlier, Pass, in_passes
-from resources.stage import Conclusion, MainTable, Metadata, Stage
+from resources.stage import Conclusion, MainTable, Metadata, Outlook, Stage
 from resources.store.records import Manifest, PartRecord, Stats, as_json_object, to_json
 from resources.takedowns import count_takedowns
 from resources.tasks import Plan, Task, tasks_of
@@ -120,7 +121,8 @@ STAGE = Stage(
     "samples.",
     group="train",
     partitions="phase",
-    after=("sharded",),
+    after=(stage_names.SHARDED,),
+    outlook=Outlook(cpu_per_mb=0.0003),
     kinds=frozenset({"json", "numpy"}),
     settings=lambda settings: settings.model_dump(mode="json", include={"phases"}),
     plan=plan_mixed,

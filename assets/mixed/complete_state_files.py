@@ -20,11 +20,13 @@ from assets.mixed.budgets import MixError
 from assets.mixed.mixed_records import MIXED
 from assets.mixed.mixture_files import read_mixture
 from assets.mixed.phase_class_files import drawn_source
+from corpus_loader.places import stage_names
+from corpus_loader.places.stage_names import CHAIN
 from resources.corpus import Corpus
 from resources.errors import check_name
 from resources.settings.buckets import VALIDATION
 from resources.settings.phases import PhaseConfig, ValidationPhase
-from resources.store.kept_manifests import CHAIN, KeptManifests
+from resources.store.kept_manifests import KeptManifests
 from resources.store.named_states import Tag, read_rollback, read_tags
 from resources.store.records import Manifest, StoreError
 from resources.store.store import Store
@@ -70,7 +72,7 @@ class Chain:
             return not self.number
         hold = None if self.kept.tag else read_rollback(self.kept.store.root, self.kept.source)
         wanted = {each.fingerprint for each in hold.manifests} if hold else set[str]()
-        return hold is None or self.manifests["filtered"][1].fingerprint in wanted
+        return hold is None or self.manifests[stage_names.FILTERED][1].fingerprint in wanted
 
 
 @dataclass(frozen=True)

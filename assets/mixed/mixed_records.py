@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from assets.tokenized.tokenized_records import TokenFacts
+from corpus_loader.places import stage_names
 from resources.store.records import StageRecords
 
 
@@ -40,4 +41,4 @@ class MixProvenance(TokenFacts, frozen=True, kw_only=True):
     takedowns: int | UnsetType = UNSET
 
 
-MIXED = StageRecords("mixed", "3", MixProvenance, MixNumbers)
+MIXED = StageRecords(stage_names.MIXED, "3", MixProvenance, MixNumbers)

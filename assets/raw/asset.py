@@ -42,13 +42,13 @@ from resources.profiles import Profile
 from resources.settings.pipeline import Settings
 from resources.settings.sources import Source, SourceConfig, is_hub_url
 from resources.stage import (
+    Check,
     Conclusion,
     DriftCheck,
     InputVersions,
     MainTable,
-    Refusal,
+    Outlook,
     Stage,
-    WarningCheck,
 )
 from resources.store.records import Manifest, PartRecord, add_stats, fingerprint_of
 from resources.takedowns import read_takedowns, takedowns_by_part
@@ -262,6 +262,7 @@ STAGE = Stage(
     group="ingest",
     partitions="source",
     after=(),
+    outlook=Outlook("same", cpu_per_mb=0.007, first_seconds=0.3),
     kinds=frozenset({"parquet", "polars"}),
     settings=settings_of_raw,
     plan=plan_raw,
@@ -270,13 +271,18 @@ STAGE = Stage(
     main_table=MainTable("documents", DOCUMENT_COLUMNS),
     run=run_within_caps,
     conclude=conclude_raw,
-    warning_check=WarningCheck(
-        "inputs_read", "every file that `where` matches is read, from its first row to its last"
-    ),
-    refusal=Refusal(
-        "few_bad_records",
-        "at most `max_bad_share` of a source's records are in quarantine; else it fails alone",
-        too_many_bad,
+    checks=(
+        Check(
+            "inputs_read",
+            "every file that `where` matches is read, from its first row to its last",
+            lambda _, __, warnings: "\n".join(warnings),
+        ),
+        Check(
+            "few_bad_records",
+            "at most `max_bad_share` of a source's records are in quarantine; else it fails alone",
+            lambda corpus, manifest, _: too_many_bad(corpus, manifest) or "",
+            refuses=True,
+        ),
     ),
     before_commit=refuse_shrink,
     flags={

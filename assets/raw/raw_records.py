@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from corpus_loader.places import stage_names
 from resources.store.records import StageRecords
 
 DOCUMENT_COLUMNS = {
@@ -110,4 +111,4 @@ class RawProvenance(msgspec.Struct, frozen=True):
     commits: dict[str, str] | UnsetType = UNSET
 
 
-RAW = StageRecords("raw", "5", RawProvenance, RawNumbers)
+RAW = StageRecords(stage_names.RAW, "5", RawProvenance, RawNumbers)

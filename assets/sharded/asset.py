@@ -14,10 +14,11 @@ from assets.sharded.shard_index_files import write_index
 from assets.sharded.sharded_records import SHARDED, ShardedNumbers, ShardedProvenance, SourceNumbers
 from assets.sharded.shuffle import gather
 from assets.sharded.shuffle_files import shuffle_sources
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.passes import Pass, in_passes
 from resources.reused_array import reused_array
-from resources.stage import MainTable, Metadata, Stage
+from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.records import Manifest, PartRecord
 from resources.tasks import Plan, Task, tasks_of
 
@@ -81,7 +82,8 @@ STAGE = Stage(
     description="Shuffled shards of sequences in every chosen format, each file with its hash.",
     group="train",
     partitions="source",
-    after=("bucketed",),
+    after=(stage_names.BUCKETED,),
+    outlook=Outlook("new", cpu_per_mb=0.0063, first_seconds=1.3),
     kinds=frozenset({"parquet"}),
     settings=lambda settings: settings.shards.model_dump(mode="json"),
     plan=plan_sharded,

@@ -7,10 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from corpus_loader.mixture import MIXTURE_FILE, drawn_paths
+from corpus_loader.places.stage_names import MIXED
 from resources.store.records import Manifest
 from resources.store.store import Partition, Store, StoreError, newest_first
-
-MIXED = "mixed"
 
 
 def pinned_places(partition: Partition, keep_manifests: int | None = None) -> set[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from assets.bucketed.bucketed_records import BucketedProvenance
+from corpus_loader.places import stage_names
 from resources.store.records import StageRecords
 
 
@@ -34,4 +35,4 @@ class ShardedProvenance(BucketedProvenance, frozen=True, kw_only=True):
     bucketed: str
 
 
-SHARDED = StageRecords("sharded", "4", ShardedProvenance, SourceNumbers)
+SHARDED = StageRecords(stage_names.SHARDED, "4", ShardedProvenance, SourceNumbers)

@@ -57,19 +57,20 @@ from assets.tokenized.tokenizer_fit import (
     vocabulary_numbers,
     warn_of_fit,
 )
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.profiles import Profile
 from resources.reused_array import reused_array
 from resources.settings.pipeline import Settings
 from resources.stage import (
+    Check,
     Conclusion,
     DriftCheck,
     MainTable,
     Metadata,
-    Refusal,
+    Outlook,
     Stage,
-    WarningCheck,
-    ZeroCheck,
+    not_zero,
 )
 from resources.store.mapped_files import map_array
 from resources.store.published import PublishedFile
@@ -86,15 +87,24 @@ TOKEN_COLUMNS = {
     "tokens": "token ids of its text, the end-of-document id last",
     "loss_mask": "whether each token is learned, of conversations",
 }
-ROUND_TRIP_CHECK = ZeroCheck(
-    name="round_trip",
-    number="round_trip_failures",
-    description="the ids of documents decode to their text",
-)
-SERVED_CHECK = WarningCheck(
-    name="served_by_tokenizer",
-    description="every source and language has about as many bytes per token, and as few unknown "
-    "and single-byte tokens, as the sample that trained the tokenizer",
+CHECKS = (
+    Check(
+        "round_trip",
+        "the ids of documents decode to their text",
+        lambda _, manifest, __: not_zero(manifest.stats.numbers.round_trip_failures),
+    ),
+    Check(
+        "served_by_tokenizer",
+        "every source and language has about as many bytes per token, and as few unknown "
+        "and single-byte tokens, as the sample that trained the tokenizer",
+        lambda _, __, warnings: "\n".join(warnings),
+    ),
+    Check(
+        "rendered_by_template",
+        "the chat template refuses at most 5 % of a source's conversations, or `max_bad_share`",
+        lambda corpus, manifest, _: too_many_refused(corpus, manifest) or "",
+        refuses=True,
+    ),
 )
 
 
@@ -122,7 +132,7 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
         "end_of_document": tokenizer.end_of_document,
         **NO_OFFSETS,
     }
-    loaded = corpus.store.part_file(made, made.parts[0], "tokenizer")
+    loaded = corpus.store.part_file(made, made.parts[0], TOKENIZER.name)
     is_trained = made.config["path"] is None
     fill = plan_fill(corpus.settings, source, loaded, is_trained=is_trained)
     if fill is not None:
@@ -356,7 +366,8 @@ STAGE = Stage(
     description="Token ids of every document, the end-of-document id last.",
     group="tokenize",
     partitions="source",
-    after=("deduped", "tokenizer"),
+    after=(stage_names.DEDUPED, stage_names.TOKENIZER),
+    outlook=Outlook("same", cpu_per_mb=0.0105, first_seconds=0.5),
     kinds=frozenset({"arrow"}),
     settings=settings_of,
     plan=plan_tokenized,
@@ -364,13 +375,7 @@ STAGE = Stage(
     main_table=MainTable("tokens", TOKEN_COLUMNS),
     preload=("tokenizers", "pyarrow.parquet"),
     describe=describe_tokenized,
-    check=ROUND_TRIP_CHECK,
-    warning_check=SERVED_CHECK,
-    refusal=Refusal(
-        "rendered_by_template",
-        "the chat template refuses at most 5 % of a source's conversations, or `max_bad_share`",
-        too_many_refused,
-    ),
+    checks=CHECKS,
     conclude=compare_fertility,
     drift=DriftCheck(profile_of_tokenized, judge_drift),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import polars as pl
 
+from corpus_loader.places import stage_names
 from resources.store.records import Manifest, StageRecords
 
 NO_TOKENS = "no_tokens"  # why `tokenized` rejects a document
@@ -141,5 +142,5 @@ def token_bytes(tokens: pl.DataType) -> int:
 
 TokenizedManifest = Manifest[TokenizedProvenance, TokenizedNumbers]
 
-TOKENIZED = StageRecords("tokenized", "3", TokenizedProvenance, TokenizedNumbers)
-TOKENIZER = StageRecords("tokenizer", "4", TokenizerProvenance, TokenizerNumbers)
+TOKENIZED = StageRecords(stage_names.TOKENIZED, "3", TokenizedProvenance, TokenizedNumbers)
+TOKENIZER = StageRecords(stage_names.TOKENIZER, "4", TokenizerProvenance, TokenizerNumbers)

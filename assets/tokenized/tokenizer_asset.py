@@ -55,20 +55,21 @@ from assets.tokenized.tokenizer import (
 )
 from assets.tokenized.tokenizer_fit import language_counts, sum_by_language, sum_fits, text_fits
 from assets.tokenized.trial import encode_once, faults_of, refuse_shared_ids, without_dropout
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.engine.fresh_process import call_in_fresh_process
 from resources.errors import UsageError
 from resources.settings.named_files import check_named_file, read_named_file
 from resources.settings.tokenizer import TokenizerConfig
 from resources.source_states import usable_states
-from resources.stage import Conclusion, Metadata, Stage, Table
+from resources.stage import Conclusion, Metadata, Outlook, Stage, Table
 from resources.store.disk import hash_file
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats, add_counts
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
-NAME = "tokenizer"
+NAME = TOKENIZER.name  # of its one part, and the kind of its file
 TRIED = "tried-1"  # in the fingerprint of a loaded tokenizer: raised with what trial.py asks of it
 RETRAIN = "retrain"
 
@@ -143,7 +144,7 @@ def encoded_sources(corpus: Corpus) -> list[Encoded]:
     found = []
     for name in corpus.settings.source_names():
         try:
-            newest = corpus.store.newest_or_none("tokenized", name)
+            newest = corpus.store.newest_or_none(stage_names.TOKENIZED, name)
         except StoreError:
             continue  # of a source that failed: it is named there
         if newest is not None:
@@ -182,7 +183,7 @@ def plan_kept(corpus: Corpus, kept: TokenizerManifest) -> Plan:
     marks = {key: value for key, value in config_of(config).items() if key in MARKS}
     tasks = tasks_of(corpus, TOKENIZER, GLOBAL)
     if not marks.items() <= kept.config.items():
-        file = corpus.store.part_file(kept, part, "tokenizer")
+        file = corpus.store.part_file(kept, part, NAME)
         inputs = TokenizerInputs(config, kept=KeptTokenizer(file, part.stats))
         now = kept.config | marks
         task = tasks.task(NAME, [now, [part.fingerprint]], inputs, work_bytes=0)
@@ -235,7 +236,7 @@ def make_tokenizer(task: Task[TokenizerInputs]) -> list[PartRecord]:
             f"file there, or name it in tokenizer.path; `{RETRAIN_COMMAND}` trains another one."
         )
     writer = task.writer()
-    writer.write_text("tokenizer", "json", tokenizer_json)
+    writer.write_text(NAME, "json", tokenizer_json)
     return [writer.publish(stats)]
 
 
@@ -350,7 +351,15 @@ STAGE = Stage(
     description="The byte-level BPE of the whole corpus: trained on a seeded sample, or loaded.",
     group="tokenize",
     partitions="none",
-    after=("deduped",),
+    after=(stage_names.DEDUPED,),
+    outlook=Outlook(
+        reaches_all=True,
+        is_kept=lambda settings: bool(
+            settings.tokenizer.path or settings.tokenizer.retrain != "always"
+        ),
+        cpu_per_mb=0.0056,
+        first_seconds=1.0,
+    ),
     kinds=frozenset({"huggingface"}),
     settings=lambda settings: config_of(settings.tokenizer),
     plan=plan_tokenizer,

@@ -28,6 +28,7 @@ from corpus_loader.places.files import (
     newest_number,
 )
 from corpus_loader.places.object_stores import open_objects
+from corpus_loader.places.stage_names import MIXED
 from corpus_loader.places.threads import map_in_threads
 from corpus_loader.places.transports import Transport, is_there, read_blocks
 
@@ -54,8 +55,8 @@ def open_files(
             f"no folder {os.fspath(root)!r} (looked in {Path.cwd()}). Give the store's folder, "
             "or its URL."
         )
-    if not (root / "mixed").is_dir():
-        outer = next((up for up in root.resolve().parents[:3] if (up / "mixed").is_dir()), None)
+    if not (root / MIXED).is_dir():
+        outer = next((up for up in root.resolve().parents[:3] if (up / MIXED).is_dir()), None)
         if outer is not None:
             raise CorpusError(
                 f"{os.fspath(root)!r} is a folder inside of the corpus {os.fspath(outer)!r}. Give "

@@ -6,45 +6,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from assets.filtered.filtered_records import FILTERED
+from assets.raw.raw_records import RAW
 from assets.report.sample_intervals import Interval
-from assets.stages import used_stages
+from assets.stages import BY_NAME, used_stages
 from assets.tokenized.tokenized_records import TOKENIZER
 from resources.corpus import Corpus
 from resources.run_reports import read_report
 from resources.stage import Stage, partition_names
 
-# CPU seconds a MB of real text on two cores, see docs/performance.md.
-MEASURED = {
-    "raw": 0.007,
-    "filtered": 0.017,
-    "signatures": 0.004,
-    "band_index": 0.0004,
-    "duplicates": 0.005,
-    "deduped": 0.0004,
-    "tokenizer": 0.0056,
-    "tokenized": 0.0105,
-    "held_out": 0.0005,
-    "leakage": 0.03,
-    "bucketed": 0.0007,
-    "sharded": 0.0063,
-    "mixed": 0.0003,
-}
-OTHERS = 0.01
 LEAST_MB = 1.0  # of text computed, below which a run measures its overhead
-# CPU seconds of a stage's first calls in a new process: loading of kernels and libraries. Of builds
-# of 30, 97 and 168 MB on two cores, beyond what grows with the text.
-FIRST_SECONDS = {
-    "raw": 0.3,
-    "filtered": 2.4,
-    "signatures": 0.4,
-    "duplicates": 0.5,
-    "tokenizer": 1.0,
-    "tokenized": 0.5,
-    "bucketed": 1.2,
-    "sharded": 1.3,
-}
 TRAINING_SECONDS = 0.36  # a MB of the sample that a tokenizer is trained on
-BEFORE_DEDUP = {"raw", "filtered"}
+BEFORE_DEDUP = {RAW.name, FILTERED.name}
 CPU_SPREAD = 1.6  # between two builds on a machine that does other work, too
 CPU_SPREAD_ELSEWHERE = 2.0  # where no run of this store has measured the machine
 LEAST_SAMPLE_BYTES = 4e6  # below, a sample measures the overhead of calls
@@ -62,7 +35,7 @@ def cpu_per_mb(corpus: Corpus, stage: Stage[Any, Any]) -> tuple[float, bool]:
             seconds += report.cpu_seconds
             megabytes += report.mb_per_second * report.seconds
     if megabytes < LEAST_MB:
-        return MEASURED.get(stage.name, OTHERS), False
+        return stage.outlook.cpu_per_mb, False
     return seconds / megabytes, True
 
 
@@ -75,10 +48,10 @@ class Volume(NamedTuple):
 
 
 def speed_of(seconds: float, text_bytes: float) -> float:
-    """Return how much longer the rules took on a sample than on the machine of `MEASURED`."""
+    """Return how much longer the rules took on a sample than where their cost was measured."""
     if text_bytes < LEAST_SAMPLE_BYTES:
         return 1.0
-    return max(0.2, seconds / (text_bytes / 1e6 * MEASURED["filtered"]))
+    return max(0.2, seconds / (text_bytes / 1e6 * BY_NAME[FILTERED.name].outlook.cpu_per_mb))
 
 
 def total_seconds(corpus: Corpus, volume: Volume, speed: float) -> Interval:
@@ -89,8 +62,8 @@ def total_seconds(corpus: Corpus, volume: Volume, speed: float) -> Interval:
         rate, is_known = cpu_per_mb(corpus, stage)
         if name == TOKENIZER.name and not is_known:
             rate = TRAINING_SECONDS
-        is_measured = is_measured and (is_known or name not in FIRST_SECONDS)
-        first = 0.0 if is_known else FIRST_SECONDS.get(name, 0.0)
+        is_measured = is_measured and (is_known or not stage.outlook.first_seconds)
+        first = 0.0 if is_known else stage.outlook.first_seconds
         text = volume.text if name in BEFORE_DEDUP else volume.left
         for place, amount in enumerate(limits_of(text)):
             if name == TOKENIZER.name:

@@ -26,8 +26,6 @@ from resources.store.records import Manifest
 from resources.store.store import StoreError
 from resources.tasks import Plan, Task, look_up, stream_name
 
-WITH_SAME_PARTS = {"raw", "filtered", "signatures", "repeated", "deduped", "tokenized"}
-FOR_ALL = {"classifier", "evaluation", "tokenizer", "quality_scale"}  # a change of one reaches all
 NEW = "new"  # part of a stage whose parts have names of their own
 
 
@@ -211,38 +209,24 @@ def inherited(before: Before, name: str) -> int:
 
 def passed_on(corpus: Corpus, before: Before, earlier: Forecast) -> dict[str, PartForecast]:
     """Return the parts that would be computed since parts of an earlier stage would be."""
-    stage, sizes = before.stage.name, before.text_bytes
+    outlook, sizes, source = before.stage.outlook, before.text_bytes, BY_NAME[earlier.stage].outlook
     why = (f"{earlier.stage}[{earlier.partition}] changes",)
-    if stage in WITH_SAME_PARTS and earlier.stage in WITH_SAME_PARTS:
+    if outlook.parts == source.parts == "same":
         return {
             name: PartForecast(name, (f"{earlier.stage} computes it",), part.text_bytes)
             for name, part in earlier.computed.items()
         }
-    if stage in WITH_SAME_PARTS and earlier.stage not in FOR_ALL:
+    if outlook.parts == "same" and not source.reaches_all:
         return {}  # clusters change few other parts, and they are not known yet
-    if stage == "tokenizer" and keeps_tokenizer(corpus, before):
+    if before.newest is not None and outlook.is_kept(corpus.settings):
         return {}
-    if stage == "bucketed" and earlier.stage in ("held_out", "leakage"):
-        return {}  # what is decided stays: the windows of new documents are known by their tokens
+    if earlier.stage in outlook.steady:
+        return {}
     changed_bytes = sum(part.text_bytes for part in earlier.computed.values())
-    match stage:
-        case "bucketed" if sizes:
-            return {n: PartForecast(n, why, sizes[n]) for n in windows_of(before, earlier)}
-        case "band_index" | "duplicates" | "held_out" | "leakage" | "sharded" if (
-            sizes
-        ):  # what is new comes beside the rest
-            return {NEW: PartForecast(NEW, why, changed_bytes)}
-        case _:
-            return {name: PartForecast(name, why, size) for name, size in sizes.items()} or {
-                NEW: PartForecast(NEW, why, changed_bytes)
-            }
-
-
-def keeps_tokenizer(corpus: Corpus, before: Before) -> bool:
-    """Return whether a tokenizer stays as it is while documents come and go."""
-    config = corpus.settings.tokenizer
-    is_fixed = config.path is not None or config.retrain != "always"
-    return before.newest is not None and is_fixed
+    if not sizes or outlook.parts == "new":
+        return {NEW: PartForecast(NEW, why, changed_bytes)}
+    names = windows_of(before, earlier) if outlook.parts == "window" else sizes
+    return {name: PartForecast(name, why, sizes[name]) for name in names}
 
 
 def windows_of(before: Before, earlier: Forecast) -> list[str]:
@@ -257,8 +241,9 @@ def windows_of(before: Before, earlier: Forecast) -> list[str]:
 
 def gone_parts(before: Before) -> set[str]:
     """Return the parts that neither the plan nor an earlier stage names any more."""
-    own = {name for each in before.upstream if each.stage in WITH_SAME_PARTS for name in each.gone}
-    if before.stage.name not in WITH_SAME_PARTS or before.planned is None:
+    same = (each for each in before.upstream if BY_NAME[each.stage].outlook.parts == "same")
+    own = {name for each in same for name in each.gone}
+    if before.stage.outlook.parts != "same" or before.planned is None:
         return own
     tasks = before.planned.plan.tasks
     names = {task.name for task in tasks}

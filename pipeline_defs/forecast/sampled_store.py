@@ -23,6 +23,7 @@ from assets.raw.places.sampling.drawn_blocks import SourceSample
 from assets.raw.places.sampling.sample_source import sample_source, sizes_only
 from assets.raw.raw_records import RAW, RawNumbers, RawProvenance
 from assets.stages import ancestors, used_stages
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.dagster_home import HOME_VARIABLE
 from resources.materialize.materialization import publish_partitions
@@ -33,7 +34,7 @@ from resources.store.records import Manifest, Stats
 from resources.store.store import PartWriter, Store
 from resources.tasks import GLOBAL
 
-LAST = "deduped"
+LAST = stage_names.DEDUPED
 PART = "sample"
 
 
@@ -150,7 +151,7 @@ def run_stages(sampled: Corpus) -> float:
         names = partition_names(stage, sampled.settings)
         with records_in(sampled.store.root.parent):
             publish_partitions(sampled, stage, names, SourceFaults(stops=True))
-        seconds = time.process_time() - begun if name == "filtered" else seconds
+        seconds = time.process_time() - begun if name == stage_names.FILTERED else seconds
     return seconds
 
 
@@ -167,7 +168,7 @@ def records_in(folder: Path) -> Iterator[None]:
 
 def results(sampled: Corpus, source: str) -> pl.DataFrame:
     """Return what the rules made of documents: doc_id, kept, reasons, language, text if kept."""
-    manifest = sampled.store.newest("filtered", source)
+    manifest = sampled.store.newest(stage_names.FILTERED, source)
     [part] = manifest.parts
     decisions = pl.read_parquet(sampled.store.part_file(manifest, part, "decisions").checked())
     texts = read_kept(kept_documents(sampled.store, manifest, part), ["doc_id", "text"])
@@ -177,7 +178,7 @@ def results(sampled: Corpus, source: str) -> pl.DataFrame:
 
 def removed_copies(sampled: Corpus) -> pl.DataFrame:
     """Return the copies that are removed: source, kept_source, cluster_size."""
-    manifest = sampled.store.newest("duplicates", GLOBAL)
+    manifest = sampled.store.newest(stage_names.DUPLICATES, GLOBAL)
     schema = {"source": pl.String, "kept_source": pl.String, "cluster_size": pl.Int64}
     found = [pl.DataFrame(schema=schema)]
     for part in manifest.parts:

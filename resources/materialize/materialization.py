@@ -62,10 +62,7 @@ from resources.stage import (
     InputVersions,
     Metadata,
     Partitioning,
-    Refusal,
     Stage,
-    WarningCheck,
-    ZeroCheck,
 )
 from resources.store.medium import medium_of
 from resources.store.records import (
@@ -138,9 +135,8 @@ def checks_of(stage: Stage[Any, Any]) -> Iterator[dg.AssetCheckSpec]:
     for name, description in CHECKS.items():
         yield dg.AssetCheckSpec(name, asset=stage.name, blocking=True, description=description)
     yield dg.AssetCheckSpec(CHECK_COMPLETE, asset=stage.name, description=COMPLETE)
-    for check in (stage.check, stage.warning_check, stage.refusal):
-        if check:
-            yield dg.AssetCheckSpec(check.name, asset=stage.name, description=check.description)
+    for check in stage.checks:
+        yield dg.AssetCheckSpec(check.name, asset=stage.name, description=check.description)
     if stage.drift:
         yield drift_spec(stage.name)
 
@@ -185,12 +181,12 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     if stage.inputs is not None:
         yield from observed_inputs(stage, stage.inputs, done)
         tags = provenance_tags(context)  # of what was planned, which is now the newest observation
-    results = [*check_results(done), *warnings_of_run(context, stage, done)]  # before it is history
+    results = [*check_results(done), *drift_results(context, stage, done)]  # before it is history
     concluded = conclude(context, stage, corpus, done)
     for each in (*concluded, *left):
         yield materialized(context.asset_key, each.manifest, each.metadata, tags)
     failed = yield from report_failed(context, corpus, stage, faults)
-    results += verdicts(corpus, stage, concluded, done)
+    results += own_results(corpus, stage, concluded)
     left_out = {name: why for each in done for name, why in each.left_out.items()}
     skipped = report_skipped(context, corpus, stage, faults, left_out)
     results.append(check_complete(failed, skipped, left_out))
@@ -212,8 +208,8 @@ def nothing_published(
         name: sentence(error, state_of(corpus.store.partition(stage.name, name)))
         for name, error in (faults.skipped | faults.failed).items()
     }
-    results = [*check_results(()), *warnings_of_run(context, stage, ())]
-    results += [*verdicts(corpus, stage, (), ()), check_complete(failed, {}, {})]
+    results = [*check_results(()), *drift_results(context, stage, ())]
+    results += [*own_results(corpus, stage, ()), check_complete(failed, {}, {})]
     return dg.MaterializeResult(check_results=results)
 
 
@@ -228,42 +224,36 @@ def corpus_of_step(
     return with_rollbacks(corpus)
 
 
-def verdicts(
-    corpus: Corpus,
-    stage: Stage[Any, Any],
-    concluded: Sequence["Committed"],
-    done: Sequence["Committed"],
+def own_results(
+    corpus: Corpus, stage: Stage[Any, Any], concluded: Sequence["Committed"]
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the results of the checks of warnings, and of what fails single partitions."""
-    if stage.warning_check:
-        yield warning_result(stage.warning_check, concluded)
-    if stage.refusal:
-        yield refusal_result(corpus, stage, stage.refusal, done)
+    """Yield the result of each check of a stage's own: what it finds, by partition.
+
+    None blocks in Dagster, where that would stop the other partitions, too.
+    """
+    for check in stage.checks:
+        texts = {
+            each.manifest.partition: check.finds(corpus, typed(each.manifest, stage), each.warnings)
+            for each in concluded
+        }
+        found = {name: text for name, text in texts.items() if text}
+        yield dg.AssetCheckResult(
+            check_name=check.name,
+            passed=not found,
+            severity=dg.AssetCheckSeverity.ERROR if check.refuses else dg.AssetCheckSeverity.WARN,
+            description="\n".join(f"{name}: {text}" for name, text in found.items()) or None,
+            metadata={"found": found},
+        )
 
 
-def warnings_of_run(
+def drift_results(
     context: dg.AssetExecutionContext, stage: Stage[Any, Any], done: Sequence["Committed"]
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yield the results of the checks of numbers, and of what a run adds."""
-    if stage.check:
-        yield zero_result(stage.check, done)
+    """Yield the result of the check of what a run adds."""
     if stage.drift:
         profiles = {each.manifest.partition: each.profile for each in done if each.profile}
         states = {each.manifest.partition: each.drifts for each in done if each.drifts}
         yield check_drift(context, stage.drift, profiles, states)
-
-
-def zero_result(check: ZeroCheck, done: Sequence["Committed"]) -> dg.AssetCheckResult:
-    """Return the result of a check of a number, which names the partitions where it is not 0."""
-    numbers = {each.manifest.partition: each.described.get(check.number) for each in done}
-    found = {name: number for name, number in numbers.items() if number}
-    return dg.AssetCheckResult(
-        check_name=check.name,
-        passed=not found,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(f"{name}: {number}" for name, number in found.items()) or None,
-        metadata={"partitions": found},
-    )
 
 
 def observed_inputs(
@@ -411,25 +401,9 @@ def commit(
 
 def refuse(corpus: Corpus, stage: Stage[Any, Any], manifest: Manifest) -> None:
     """Raise StoreError if the stage refuses a manifest that was committed."""
-    if stage.refusal and (reason := stage.refusal.reason(corpus, typed(manifest, stage))):
-        raise StoreError(reason)
-
-
-def refusal_result(
-    corpus: Corpus, stage: Stage[Any, Any], refusal: Refusal, done: Sequence[Committed]
-) -> dg.AssetCheckResult:
-    """Return the result of the check that fails single partitions.
-
-    It does not block in Dagster, where that would stop the other partitions, too.
-    """
-    found = (refusal.reason(corpus, typed(each.manifest, stage)) for each in done)
-    reasons = [reason for reason in found if reason]
-    return dg.AssetCheckResult(
-        check_name=refusal.name,
-        passed=not reasons,
-        description="\n".join(reasons) or None,
-        metadata={"refused": reasons},
-    )
+    for check in stage.checks:
+        if check.refuses and (reason := check.finds(corpus, typed(manifest, stage), ())):
+            raise StoreError(reason)
 
 
 def profile_of(
@@ -539,18 +513,6 @@ def conclude(
         metadata = {**each.metadata, **shown(conclusion.metadata)}
         concluded.append(replace(each, metadata=metadata, warnings=conclusion.warnings))
     return concluded
-
-
-def warning_result(check: WarningCheck, concluded: Sequence[Committed]) -> dg.AssetCheckResult:
-    """Return the result of a check that shows the warnings of all partitions."""
-    lines = [warning for each in concluded for warning in each.warnings]
-    return dg.AssetCheckResult(
-        check_name=check.name,
-        passed=not lines,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="\n".join(lines) or None,
-        metadata={"warnings": lines},
-    )
 
 
 @contextmanager

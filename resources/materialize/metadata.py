@@ -19,6 +19,7 @@ import dagster as dg
 import msgspec
 import polars as pl
 
+from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.dagster_home import tables_folder, write_record
 from resources.drawn_charts import with_pictures
@@ -150,7 +151,7 @@ def log_line(title: str, stats: Stats[Any], ran: RunReport) -> str:
 
 
 ROWS = 5
-EXCERPTED = ("raw", "filtered", "deduped")  # sections of the report
+EXCERPTED = (stage_names.RAW, stage_names.FILTERED, stage_names.DEDUPED)  # sections of the report
 CELL_CHARS = 80
 READ_CHARS = 10 * CELL_CHARS  # of a text: white space is folded before it is cut
 READ_ITEMS = 20  # of a list

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from corpus_loader.places.stage_names import CHAIN
 from resources.store.named_states import Tag
 from resources.store.records import Manifest
 from resources.store.store import Partition, Store, StoreError
-
-CHAIN = ("sharded", "bucketed", "tokenized", "deduped", "filtered", "raw")  # each names the next
 
 
 def made_before(stage: str) -> tuple[str, ...]:

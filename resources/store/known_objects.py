@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from corpus_loader.places import stage_names
 from corpus_loader.places.files import TAGS
 from corpus_loader.places.objects import ObjectInfo, Objects
 
@@ -42,7 +43,7 @@ class KnownObjects:
         if sum(map(len, folders)) > MOST_OBJECTS:
             self.trees = {}
         beside = {top for top in self.trees if top.startswith("_")}
-        self.stale |= {stage, *beside, "mixed"} if sweeps else {stage, *beside} - {TAGS}
+        self.stale |= {stage, *beside, stage_names.MIXED} if sweeps else {stage, *beside} - {TAGS}
 
     def forget(self, key: str) -> None:
         """List the partition of an object again when it is asked for."""

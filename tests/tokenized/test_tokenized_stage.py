@@ -155,7 +155,7 @@ def test_a_source_that_the_tokenizer_has_not_learned_is_named(
     assert check(first, "served_by_tokenizer").passed
     found = check(result, "served_by_tokenizer")
     assert not found.passed and found.severity.value == "WARN"
-    (warning,) = found.metadata["warnings"].value
+    warning = found.metadata["found"].value["notes"]
     assert warning.startswith("the tokenizer serves source 'notes' badly: 1.")
     assert "of the tokens are single bytes of characters, not 0.0% in the sample" in warning
     assert result.success

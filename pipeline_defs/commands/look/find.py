@@ -24,6 +24,7 @@ from assets.deduped.document_files import read_some
 from assets.mixed.complete_state_files import incomplete
 from assets.text.table_rows import count_bytes
 from assets.tokenized.tokenized_records import NO_TOKENS, REJECTED
+from corpus_loader.places.stage_names import CHAIN
 from pipeline_defs.commands.look.find_index import TextPart, build_indexes, parts_of
 from pipeline_defs.commands.look.find_query import Options, Query
 from pipeline_defs.commands.look.trace_document import (
@@ -47,7 +48,6 @@ from pipeline_defs.commands.terminal import (
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.record_fates import Fate, complete_chain, fate_of
 from resources.corpus import Corpus
-from resources.store.kept_manifests import CHAIN
 from resources.store.records import PartRecord
 
 AROUND = 40  # characters shown on both sides of the string

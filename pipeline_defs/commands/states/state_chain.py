@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from assets.stages import STAGES
+from corpus_loader.places.stage_names import CHAIN
 from resources.errors import UsageError
-from resources.store.kept_manifests import CHAIN, KeptManifests, made_before
+from resources.store.kept_manifests import KeptManifests, made_before
 from resources.store.named_states import read_tags
 from resources.store.records import Manifest
 
