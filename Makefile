@@ -2,9 +2,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
-# As pip does, take the best match of all indexes: the locks' hashes make that safe.
-INSTALL := $(BIN)/python .ci/install.py --no-deps --index-strategy unsafe-best-match
-PEERS := 290 MB, 192 of them PyTorch
+# As pip does, take the best match of all indexes: the lock's hashes make that safe.
+INSTALL := $(BIN)/python .ci/install.py --index-strategy unsafe-best-match
+# The packages of pyproject.toml and of extras, in the lock's versions. One that has no hash in the lock fails.
+LOCKED := $(INSTALL) --require-hashes --constraint requirements.lock --excludes requirements-excluded.in -r pyproject.toml
 unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's start-up
 
 .DEFAULT_GOAL := help
@@ -78,23 +79,13 @@ docs: $(VENV)/installed-docs ## make the site of README, docs/ and the reference
 	@PYTHONPATH=. $(BIN)/python .ci/site_pages.py build/docs
 	@$(BIN)/zensical build --clean --strict
 
-# Locks with hashes; no registry is named in them.
-COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-package tokenmill-loader \
-	--python-version 3.11
-TORCH := --no-emit-find-links --index-strategy unsafe-best-match --no-emit-package torchvision
+# Locks with hashes; no registry is named in them. Each keeps its versions where it can: remove it for newer ones.
+COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--index-strategy unsafe-best-match --excludes requirements-excluded.in --python-version 3.11
 lock: $(VENV)/installed-uv ## resolve the dependencies again
 	$(COMPILE) --universal requirements-uv.in -o requirements-uv.lock
-	$(COMPILE) --universal pyproject.toml requirements-build.in -o requirements.lock
-	$(COMPILE) --universal --extra dev pyproject.toml requirements-build.in -o requirements-dev.lock
-	$(COMPILE) --universal --extra dev --extra ray --extra kuberay --extra postgres --extra streams --extra kafka --extra remote pyproject.toml \
-		requirements-build.in -o requirements-cluster.lock
-	$(COMPILE) --universal --extra ray --extra kuberay --extra postgres --extra streams --extra kafka --constraint requirements-cluster.lock pyproject.toml \
-		requirements-build.in -o requirements-deploy.lock
-	$(COMPILE) --universal --constraint requirements.lock requirements-docs.in -o requirements-docs.lock
-	$(COMPILE) --universal --extra bench pyproject.toml requirements-build.in -o requirements-bench.lock
-	$(COMPILE) $(TORCH) --constraint requirements-torch.in --extra dev --extra remote --extra torch --extra peers \
-		pyproject.toml requirements-build.in -o requirements-peers.lock
-	$(COMPILE) $(TORCH) requirements-loaders.in -o requirements-loaders.lock
+	$(COMPILE) --universal --constraint requirements-torch.in --all-extras --group build --group docs pyproject.toml -o requirements.lock
+	$(COMPILE) requirements-loaders.in -o requirements-loaders.lock
 
 clean: ## remove .venv and all that was built, the sample corpus too
 	rm -rf .venv .venv-* corpus_store build dist *.egg-info corpus_loader/*.egg-info
@@ -106,28 +97,24 @@ $(VENV)/installed-uv: requirements-uv.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --no-deps --require-hashes -r requirements-uv.lock
 	@touch $@
 
-$(VENV)/installed: $(VENV)/installed-uv requirements.lock pyproject.toml corpus_loader/pyproject.toml
+$(VENV)/installed: $(VENV)/installed-uv requirements.lock requirements-excluded.in pyproject.toml corpus_loader/pyproject.toml
 	@echo "Installing the locked dependencies into $(VENV) ..."
-	@$(INSTALL) --require-hashes -r requirements.lock
-	@$(INSTALL) --no-build-isolation --editable . --editable ./corpus_loader
+	@$(LOCKED) --group build
+	@$(INSTALL) --no-deps --no-build-isolation --editable . --editable ./corpus_loader
 	@$(BIN)/python -m compileall -q assets corpus_loader pipeline_defs resources
 	@touch $@
 
-$(VENV)/installed-dev: $(VENV)/installed requirements-dev.lock
-	@echo "Installing the locked test dependencies into $(VENV) ..."
-	@$(INSTALL) --require-hashes -r requirements-dev.lock
-	@touch $@
+# What each environment has besides.
+WITH_dev := --extra dev
+WITH_docs := --group docs
+WITH_bench := --extra bench
+WITH_deploy := --extra deploy
+WITH_cluster := --extra dev --extra deploy --extra remote
+WITH_peers := --extra dev --extra peers --extra remote --extra torch
+SIZE_cluster := , a download of 76 MB
+SIZE_peers := , a download of 290 MB: 192 of them PyTorch (its CPU build)
 
-$(VENV)/installed-docs: $(VENV)/installed requirements-docs.lock
-	@$(INSTALL) --require-hashes -r requirements-docs.lock
-	@touch $@
-
-$(VENV)/installed-peers: $(VENV)/installed-dev requirements-peers.lock
-	@echo "Installing PyTorch (its CPU build) and the readers of other projects: a download of $(PEERS) ..."
-	@$(INSTALL) --require-hashes -r requirements-peers.lock
-	@touch $@
-
-$(VENV)/installed-cluster: $(VENV)/installed-dev requirements-cluster.lock
-	@echo "Installing Ray and the driver of PostgreSQL into $(VENV) ..."
-	@$(INSTALL) --require-hashes -r requirements-cluster.lock
+$(VENV)/installed-%: $(VENV)/installed
+	@echo "Installing the locked packages of $* into $(VENV)$(SIZE_$*) ..."
+	@$(LOCKED) $(or $(WITH_$*),$(error no packages are named $*))
 	@touch $@

@@ -1,6 +1,6 @@
 """Rule by rule: do Tokenmill's recipes and datatrove's own filters give the same verdicts?
 
-    pip install -r requirements-bench.lock
+    make .venv/installed-bench
     python benchmarks/datatrove_agreement.py [folder of corpora] [--documents 5000]
         [--recipe fineweb|c4|fineweb2:fr] [--normalized] [--show RULE]
 

@@ -1,6 +1,6 @@
 """How well copies are found, by true similarity, next to datatrove and datasketch.
 
-    pip install -r requirements-bench.lock
+    make .venv/installed-bench
     python benchmarks/dedup_quality.py [folder of corpora] [--bases 600] [--seed 1]
 
 Over the documents of truth_set.py, of which the similarity of every pair is known, each way of
@@ -114,7 +114,7 @@ def peers(truth: TruthSet, scratch: Path) -> dict[str, Found]:
     try:
         found["datatrove, 14 x 8"] = datatrove_minhash(documents, scratch / "datatrove", 14, 8)
     except ImportError as error:
-        print(f"datatrove: {error}; pip install -r requirements-bench.lock\n")
+        print(f"datatrove: {error}; make .venv/installed-bench\n")
     return found
 
 

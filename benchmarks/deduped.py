@@ -1,6 +1,6 @@
 """Deduplication: its speed on real text next to other tools, and its growth with the corpus.
 
-    pip install -r requirements-bench.lock
+    make .venv/installed-bench
     python benchmarks/deduped.py [folder of corpora] [--megabytes 64] [--documents 1000]
     python benchmarks/deduped.py --scale 1e5,1e6,1e7 [--scratch /tmp]
 
@@ -78,7 +78,7 @@ def measure_text(options: argparse.Namespace, scratch: Path) -> None:
         found = datatrove_minhash(sample, scratch / "datatrove", BANDS, ROWS)
         rates["datatrove"] = print_found("datatrove", found, sample)
     except ImportError as error:
-        print(f"datatrove: {error}; pip install -r requirements-bench.lock")
+        print(f"datatrove: {error}; make .venv/installed-bench")
     found = datasketch_minhash(sample, BANDS, ROWS)
     rates["datasketch"] = print_found("datasketch", found, sample)
     print("\ndocuments per second, ours over theirs:")

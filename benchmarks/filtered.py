@@ -1,6 +1,6 @@
 """The filtered stage, next to datatrove's same filters on the same documents.
 
-    pip install -r requirements-bench.lock
+    make .venv/installed-bench
     python benchmarks/filtered.py [folder of corpora] [--megabytes 64] [--documents 300]
 
 Prints MB/s of UTF-8 text and documents/s per rule group and for the whole stage (read the part,
@@ -145,7 +145,7 @@ def datatrove_speed(documents: pl.DataFrame) -> float | None:
         from datatrove.pipeline import filters
         from datatrove_chain import passes
     except ImportError:
-        print("datatrove is not installed: pip install -r requirements-bench.lock")
+        print("datatrove is not installed: make .venv/installed-bench")
         return None
     steps = {
         "gopher quality": filters.GopherQualityFilter(),

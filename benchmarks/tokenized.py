@@ -1,6 +1,6 @@
 """The tokenized stage, next to datatrove's DocumentTokenizer on the same documents.
 
-    pip install -r requirements-bench.lock
+    make .venv/installed-bench
     python benchmarks/tokenized.py [folder of corpora] [--megabytes 64] [--sample 4]
                                    [--tokenizer tokenizer.json] [--part documents.parquet ...]
 
@@ -113,7 +113,7 @@ def text_size(part: Path) -> float:
 def line(name: str, part: Path, found: Any) -> tuple[float, float]:
     """One line of the table; returns MB/s (first, warm)."""
     if found is None:
-        print(f"{name:<34}  not installed: pip install -r requirements-bench.lock")
+        print(f"{name:<34}  not installed: make .venv/installed-bench")
         return (0.0, 0.0)
     start, spent, peak = found
     size = text_size(part)

@@ -61,6 +61,15 @@ def test_locks_have_hashes_and_name_no_registry() -> None:
         assert not re.search(r"https?://|--(extra-)?index-url|--find-links", text), lock
 
 
+def test_make_installs_by_hashes_all_but_the_checkout() -> None:
+    installs = re.findall(r"^\t@?(?:\$\((?:INSTALL|LOCKED)\)|.*pip install) .*$", MAKEFILE, re.M)
+    locked = re.search(r"^LOCKED := \$\(INSTALL\) (.*)$", MAKEFILE, re.M)
+    assert locked and "--require-hashes --constraint requirements.lock" in locked[1]
+    ours = "--no-deps --no-build-isolation --editable . --editable ./corpus_loader"
+    hashed = [each for each in installs if "$(LOCKED)" in each or "--require-hashes" in each]
+    assert hashed and [each for each in installs if each not in hashed] == [f"\t@$(INSTALL) {ours}"]
+
+
 LISTING = """\
 :env:.find-links='/wheels'
 global.extra-index-url='https://a.example/simple\\nhttps://b.example/simple'
