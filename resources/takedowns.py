@@ -1,4 +1,4 @@
-"""Takedowns: documents that the store must not rollback, as requests that are never changed.
+"""Takedowns: documents that the store must not hold, as requests that are never changed.
 
     <store>/_takedowns/00000001.json
 
