@@ -1,4 +1,4 @@
-r"""Rows a second of a Python function per row and of our stages: the tables of docs/engines.md.
+r"""Rows a second of a Python function per row and of our stages: the tables of docs/performance.md.
 
     .venv/bin/python benchmarks/engines.py [--rows 1000 10000 100000 1000000] [--plots docs]
 

@@ -174,14 +174,11 @@ def test_yaml_examples_are_valid(page: str, text: str, tmp_path: Path) -> None:
     assert changes and all(hasattr(settings, key) for key in changes)
 
 
-@pytest.mark.parametrize("page", ["guide.md", "loader.md"])
-def test_the_loader_is_used_as_shown(
-    page: str, built: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_loader_is_used_as_shown(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(built)
     trained: list[Any] = []
     names: dict[str, Any] = {"rank": 0, "world": 1, "train": trained.append}
-    exec(python_block(page), names)
+    exec(python_block("loader.md"), names)
 
     assert sum(len(tokens) for tokens in trained) > 8
     assert {tokens.shape[1] for tokens in trained} == {64}
@@ -219,7 +216,6 @@ def test_every_python_example_is_run_by_a_test() -> None:
         "README.md",  # this and tutorial.md: tests/test_command_blocks.py
         "dedup.md",
         "formats.md",  # tests/peers/test_docs.py
-        "guide.md",
         "loader.md",
         "notebook.md",  # tests/pipeline/test_notebook.py
         "push.md",  # tests/commands/test_push_iceberg.py

@@ -169,12 +169,12 @@ MOVED = {  # verbs as they were before they had a noun; they still work
     "percentiles": ("rules",),
 }
 WITHDRAWN = {  # verbs of earlier versions, and the next best way
-    "engines": "`engine.kind: auto` takes processes from 128 MiB of work on (docs/engines.md)",
+    "engines": "`engine.kind: auto` takes processes from 128 MiB of work on (docs/operating.md)",
     **dict.fromkeys(
         ("shards simulate", "loader simulate"),
         "`corpus plan` has shares and samples of a job, `loader.stats()` its waits for data",
     ),
-    "rules propose": "join losses with the decisions of `filtered` (docs/measuring.md), and count "
+    "rules propose": "join losses with the decisions of `filtered` (docs/performance.md), and count "
     "a threshold with `corpus rules whatif`",
     "duplicates check": "docs/dedup.md, section 4, measures what is found and missed next to "
     "datasketch, and `benchmarks/dedup_quality.py` repeats it",
