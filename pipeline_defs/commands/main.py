@@ -174,8 +174,8 @@ WITHDRAWN = {  # verbs of earlier versions, and the next best way
         ("shards simulate", "loader simulate"),
         "`corpus plan` has shares and samples of a job, `loader.stats()` its waits for data",
     ),
-    "rules propose": "join losses with the decisions of `filtered` (docs/performance.md), and count "
-    "a threshold with `corpus rules whatif`",
+    "rules propose": "join losses with the decisions of `filtered` (docs/performance.md), and "
+    "count a threshold with `corpus rules whatif`",
     "duplicates check": "docs/dedup.md, section 4, measures what is found and missed next to "
     "datasketch, and `benchmarks/dedup_quality.py` repeats it",
     "language": "langdetect, to which it compared our labels, is the weaker detector: "
