@@ -24,7 +24,7 @@ Layer = dict[str, Any]
 
 # `balanced`, our own preset, by domain of the source. Limits were set where at most 5 % of clean
 # text is rejected in every source, language and length class of 30,000 documents, and planted junk
-# is found (`benchmarks/balanced_quality.py`; results in docs/quality.md). A Han or kana character is
+# is found (`benchmarks/balanced_quality.py`; more in docs/quality.md). A Han or kana character is
 # a word here, so that short runs repeat more often: only there do limits differ by language.
 #
 # Clean text is at 0.29 of repeated words or less in 99.5 % of every cell; Japanese at 0.36 (n-grams
