@@ -32,6 +32,7 @@ _limits = types.UniTuple(types.int64, 3)
 @njit(types.int64(types.int64[::1], types.int64), **ARRAY_KERNEL)
 def _longest(below: NDArray[np.int64], length: int) -> int:
     """Return the longest length left, up to `length`, or 0 for none; shorten paths on the way."""
+    # below[k] is k while segments of that length are left, then a shorter length.
     root = length
     while below[root] != root:
         root = below[root]
@@ -52,13 +53,16 @@ def _take(counts: NDArray[np.int64], below: NDArray[np.int64], length: int, numb
 def _pick(counts: NDArray[np.int64], below: NDArray[np.int64], space: int, segments: int) -> int:
     """Return the length to add for a number of free tokens and segments, or 0 for none."""
     longest = _longest(below, space) if segments > 0 else 0
+    # It fills the space; or no pair can, since neither is longer; or a pair is not allowed.
     if longest == space or 2 * longest < space or segments < 2:
         return longest
+    # The most even pair first: short segments are kept for later.
     short = _longest(below, space // 2)
     for _ in range(_SEARCH):
         if short == 0:
             break
         other = space - short
+        # A pair of equal lengths needs two of them.
         if counts[other] > (1 if other == short else 0):
             return other  # the next call finds that the pair's shorter segment fills the rest
         short = _longest(below, short - 1)
@@ -77,6 +81,7 @@ def _find_run(runs: NDArray[np.int64], end: int, length: int) -> int:
 @njit(types.int64(types.int64[::1], types.int64[::1], types.int64[:, ::1]), **ARRAY_KERNEL)
 def _repeat(counts: NDArray[np.int64], below: NDArray[np.int64], runs: NDArray[np.int64]) -> int:
     """Repeat a composition as long as its lengths last; return its number of sequences."""
+    # One sequence is taken already; `more` is how often the rest has it again.
     more = counts[runs[0, LENGTH]] // runs[0, PIECES]
     for run in range(1, len(runs)):
         more = min(more, counts[runs[run, LENGTH]] // runs[run, PIECES])
@@ -108,6 +113,7 @@ def _compose(
         runs[run, PIECES] += 1
         _take(counts, below, length, 1)
         space, segments, wanted = space - length, segments - 1, wanted - 1
+        # The mean of what is left to fill; the last two are left to `_pick`, which fills exactly.
         length = _longest(below, space // wanted) if wanted > 2 and segments > 0 else 0
         if length == 0:
             length = _pick(counts, below, space, segments)

@@ -81,6 +81,7 @@ def _shares(evidence: Evidence, edges: NDArray[np.uint64], rows: Rows) -> tuple[
     before_other, after_other = _extends(evidence, edges, (rows[1], rows[0]))
     ours = evidence.spans[rows[0], 1] - evidence.spans[rows[0], 0]
     theirs = evidence.spans[rows[1], 1] - evidence.spans[rows[1], 0]
+    # J = common / (ours + theirs - common), solved for the common shingles.
     common = alike / (1 + alike) * (ours + theirs)
     found_ours, found_theirs = np.int64(common / ours * UNIT), np.int64(common / theirs * UNIT)
     if before != before_other:  # the one with something before it is blamed
@@ -98,6 +99,7 @@ def _add_pair(
     one, other = rows
     if is_duplicate(evidence, one, other):
         ours, theirs = _shares(evidence, edges, rows)
+        # Each copy of the other text agrees, too.
         tally[one, 0] += ours * tally[other, 1]
         tally[other, 0] += theirs * tally[one, 1]
 
@@ -161,6 +163,7 @@ def agreements(
         start, stop = row_stops[r], row_stops[r + 1]
         for row in range(start, stop):
             node = np.int64(evidence.same[row, 0])
+            # Copies of this round; those of an older document are not ranked.
             tally[node, 1] += node >= start
             for i in range(offsets[row], offsets[row + 1]):
                 join_sets(sets, np.int64(evidence.same[earlier[i], 0]), node)

@@ -60,6 +60,7 @@ def _merge_leaders(sets: CandidateSets, one: int, other: int) -> int:
         return max(one, other)
     first, last = END, END
     for _ in range(LIMIT):
+        # `one` is the list with the smaller next row, until both are empty.
         if one == END or (other != END and other < one):
             one, other = other, one
         if one == END:
@@ -69,6 +70,7 @@ def _merge_leaders(sets: CandidateSets, one: int, other: int) -> int:
         else:
             sets[last].next_leader = one
         last, one = one, sets[one].next_leader
+    # The first LIMIT of the union, in whatever order the sets were joined.
     sets[last].next_leader = END
     return first
 
@@ -79,6 +81,7 @@ def join_sets(sets: CandidateSets, one: int, other: int) -> None:
     one, other = root(sets, one), root(sets, other)
     if one == other:
         return
+    # The smaller row is the root: it identifies the set, and does not depend on the order of joins.
     first, second = min(one, other), max(one, other)
     sets[second].parent = first
     sets[first].size += sets[second].size

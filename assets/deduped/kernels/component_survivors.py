@@ -66,10 +66,12 @@ def _compare(clusters: Clusters, evidence: Evidence, one: int, other: int, first
     if other_node < first_new:  # a copy of an earlier document is in that document's cluster
         node, other_node = other_node, node
     ours, theirs = root(clusters, node), root(clusters, other_node)
+    # They are together already, or both are of earlier rounds, which are not changed.
     if ours == theirs or other_node < first_new:
         return
     if node < first_new:
         rank = clusters[ours].best
+        # Only a better survivor than the known one changes which cluster the group joins.
         if rank < clusters[theirs].touched and is_duplicate(evidence, one, other):
             clusters[theirs].touched = rank
         return
@@ -90,6 +92,7 @@ def _is_settled(
     size, touched = clusters[cluster].size, clusters[cluster].touched
     if touched != _UNTOUCHED:
         size += clusters[root(clusters, np.int64(order[touched]))].size
+    # No document of the set is outside of them: no comparison can change anything.
     return size == sets[root(sets, row)].size
 
 
@@ -127,6 +130,7 @@ def _close_round(
     """Attach the round's groups, and its copies of earlier documents, to the earlier clusters."""
     for row in range(start, stop):
         if clusters[row].parent == row and clusters[row].touched != _UNTOUCHED:
+            # It joins one of the older clusters that it is similar to, and does not merge them.
             survivor = np.int64(order[clusters[row].touched])
             cluster = root(clusters, survivor)
             clusters[row].parent = cluster
@@ -134,6 +138,7 @@ def _close_round(
             clusters[cluster].best = min(clusters[cluster].best, clusters[row].best)
     for row in range(start, stop):
         node = np.int64(evidence.same[row, 0])
+        # Only `best`: a copy adds no distinct text to the cluster's size.
         if node < start:
             cluster = root(clusters, node)
             clusters[row].parent = cluster
@@ -164,16 +169,19 @@ def component_survivors(
         start, stop = row_stops[r], row_stops[r + 1]
         for row in range(start, stop):
             node = np.int64(evidence.same[row, 0])
+            # Copies of a new document are in its group without a comparison.
             if start <= node < row:
                 clusters[row].parent = node
                 clusters[node].best = min(clusters[node].best, clusters[row].best)
         for row in range(start, stop):
             node = np.int64(evidence.same[row, 0])
+            # Candidates first, as most duplicates are: what they join is not compared below.
             for i in range(offsets[row], offsets[row + 1]):
                 other = np.int64(earlier[i])
                 join_sets(sets, np.int64(evidence.same[other, 0]), node)
                 _compare(clusters, evidence, other, row, start)
         for row in range(start, stop):
+            # Once for each text, by its first row.
             if evidence.same[row, 0] == row:
                 if not _is_settled(clusters, sets, row, order):
                     _compare_with_set(clusters, evidence, sets, row, start)

@@ -50,6 +50,7 @@ def count_signs(data: Bytes, offsets: Offsets, classes: Bytes, in_form: bool) ->
         # Continuations that a leading character still needs; classes of the last two characters.
         missing, replaced, before, earlier = 0, 0, int64(0), int64(0)
         while at < stop:
+            # Plain ASCII has no sign that is looked for, unless a sequence is open.
             if not (in_form or missing or replaced):
                 at += _plain_run(data, at, stop)
                 if at == stop:
@@ -61,14 +62,17 @@ def count_signs(data: Bytes, offsets: Offsets, classes: Bytes, in_form: bool) ->
             lower += is_lower
             upper += found >> UPPER & 1
             controls += found >> CONTROL & 1
+            # A word begins where white space ends.
             words += before >> SPACE & 1 & ~(found >> SPACE)
             words_lower += is_lower & ~(before >> WORD)
+            # A capital that no character of a word precedes, with a small letter after it.
             titled += is_lower & is_upper_before & ~(earlier >> WORD)
             earlier, before = before, found
             if point < 0x80:
                 mojibake += replaced
                 missing, replaced = 0, 0
                 continue
+            # A sequence counts once, with its last continuation.
             if missing and found >> CONTINUATION & 1:
                 missing -= 1
                 replaced += point == uint64(REPLACEMENT)
@@ -76,6 +80,7 @@ def count_signs(data: Bytes, offsets: Offsets, classes: Bytes, in_form: bool) ->
                     mojibake += 1
                     replaced = 0
                 continue
+            # It broke off: a replacement character in it counts by itself.
             mojibake += replaced + (point == uint64(REPLACEMENT))
             missing, replaced = 0, 0
             if uint64(0xC2) <= point <= uint64(0xF4):

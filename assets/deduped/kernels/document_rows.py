@@ -61,6 +61,7 @@ def group_pairs(pairs: NDArray[np.int32], size: int) -> tuple[NDArray[np.int64],
     for row in range(size):
         start, stop = offsets[row], offsets[row + 1]
         offsets[row] = kept
+        # In place: what is kept never overtakes what is read.
         for i in range(start, stop):
             known = kept - 1
             while known >= max(offsets[row], kept - _WINDOW) and earlier[known] != earlier[i]:

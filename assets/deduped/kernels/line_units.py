@@ -115,11 +115,13 @@ def find_units(
             end, next_start = _unit_end(data, (start, stop), by_paragraph)
             is_last = end >= stop
             begin = size
+            # Too few bytes are too few characters: such a unit is not even copied.
             if end - start >= uint64(min_chars) and not _is_blank(data, start, end):
                 if folds:
                     size = _fold(data, (start, end), held, size)
                 else:
                     size = _copy(data, (start, end), held, size)
+                # Bytes less continuations, without a difference that could fall below 0.
                 if size - begin < uint64(min_chars) + count_continuations(held, begin, size):
                     size = begin
                 else:

@@ -101,14 +101,18 @@ def hash_spans(joined: NDArray[np.uint8], spans: Offsets, count: int, hashes: Wo
     for i in range(count):
         start, size = spans[0, i], spans[1, i] - spans[0, i]
         hashed = _stripes(joined, start, start + size)
+        # A span without a stripe starts from another constant.
         hashed = hashed if size >= 16 else _PRIME_5
         hashes[0, i], hashes[5, i] = uint32(hashed + uint32(size)), size
         words = start + (size >> 4 << 4)
+        # Read whether they belong to the span or not: absent ones change nothing below.
         hashes[1, i], hashes[2, i] = read_4(joined, words), read_4(joined, words + 4)
         hashes[3, i] = read_4(joined, words + 8)
+        # The last 0 to 3 bytes begin behind the span's last whole word.
         hashes[4, i] = read_4(joined, start + (size >> 2 << 2))
     for i in range(count):
         hashed, tail, size = hashes[0, i], hashes[4, i], hashes[5, i]
+        # Counts instead of branches: all lanes do the same six steps.
         words_left, bytes_left = uint32(size >> uint32(2)) & uint32(3), size & uint32(3)
         for k in range(3):
             hashed = _absorb_word(hashed, hashes[1 + k, i], uint32(k) < words_left)
@@ -121,9 +125,11 @@ def hash_spans(joined: NDArray[np.uint8], spans: Offsets, count: int, hashes: Wo
 @njit(types.void(types.uint32[::1], types.uint32[::1], _matrix), **ARRAY_KERNEL)
 def _lower_signature(signature: Words, hashes: Words, permutations: Words) -> None:
     """Lower the values of a signature, in place, to the minima of the permuted hashes."""
+    # Hashes are the inner loop: a block of them stays in the cache, the minimum in a register.
     for k in range(len(signature)):
         factor, increment, lowest = permutations[0, k], permutations[1, k], signature[k]
         for i in range(len(hashes)):
+            # Modulo 2**32 by overflow: with an odd factor no two hashes become equal.
             lowest = min(lowest, uint32(uint32(factor * hashes[i]) + increment))
         signature[k] = lowest
 
@@ -153,6 +159,7 @@ def sketch(
         while count:
             hash_spans(joined, spans, count, hashes)
             size = (count + _VECTOR - 1) // _VECTOR * _VECTOR
+            # Filled up with the last hash, which changes no minimum, to whole vectors.
             hashes[0, count:size] = hashes[0, count - 1]
             _lower_signature(signatures[i], hashes[0, :size], permutations)
             count, state = next_spans(text, shingle, state, spans)
@@ -176,6 +183,7 @@ def hash_bands(
         for band in range(bands):
             hashed = uint64(first + band) ^ group
             for k in range(band * rows, (band + 1) * rows):
+                # Finalized each time: the same values in another order give another key.
                 hashed = _fmix64(hashed ^ uint64(signatures[i, k]))
             hashes[i, band] = hashed
     return hashes

@@ -102,6 +102,7 @@ def hash_windows(units: Units, firsts: Integers, sizes: Integers, key_bits: int)
 @njit(**ARRAY_INLINED)
 def _filter_bits(key: int, num_words: int) -> tuple[int, int]:
     """Return the word of the filter that a gram's hash selects, and its two bits in that word."""
+    # Both bits are in one word: a look-up costs one cache miss.
     bits = ONE << (key & _LAST_BIT) | ONE << (key >> _SIX & _LAST_BIT)
     return (key * INCREMENT) >> uint64(32) & uint64(num_words - 1), bits
 
@@ -125,6 +126,7 @@ def fill_filter(units: Units, firsts: Integers, stride: int, gram: int) -> Hashe
     for first in firsts:
         grams[count] = _hash_window(units, first, stride + gram - 1)
         count += 1
+        # N-grams that overlap share grams: `firsts` ascend, so each is entered once.
         for unit in range(max(first, done), first + stride):
             grams[count] = _hash_window(units, unit, gram)
             count += 1
@@ -191,6 +193,7 @@ def _look_up(
     units: Units, text: int, first: int, table: Table, matches: Integers, count: int
 ) -> tuple[Integers, int]:
     """Append the n-grams that begin at unit `first` of a text; return matches and their count."""
+    # Lengths ascend: when one leaves the text, so do the rest.
     for length in table.lengths:
         if first + length > units.offsets[text + 1]:
             break
@@ -216,8 +219,10 @@ def find_ngrams(units: Units, table: Table) -> Integers:
     shortest = table.stride + table.gram - 1
     for text in range(len(units.offsets) - 1):
         begin, end = units.offsets[text], units.offsets[text + 1]
+        # Every n-gram covers a gram at one of these places: no other is hashed.
         for first in range(begin, end - table.gram + 1, table.stride):
             if _passes_filter(units, first, table.gram, table.filter):
+                # An n-gram that covers this gram begins less than `stride` units before it.
                 last = min(first, end - shortest)
                 for window in range(max(begin, first - table.stride + 1), last + 1):
                     if _passes_filter(units, window, shortest, table.filter):

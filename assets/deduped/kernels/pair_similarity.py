@@ -80,6 +80,7 @@ def _jaccard(evidence: Evidence, one: int, other: int) -> float:
     total, common = stop - at + other_stop - other_at, 0
     while at < stop and other_at < other_stop:
         ours, theirs = evidence.shingles[at], evidence.shingles[other_at]
+        # A merge without branches, whose outcome random hashes make unpredictable.
         common += ours == theirs
         at += ours <= theirs
         other_at += theirs <= ours

@@ -114,6 +114,7 @@ def hash_sets(
             count = _hash_shingles(text, shingle, spans, values[size:])
             hashes = values[size : size + count]
             for k in range(edge):
+                # Before the sort, which is in place.
                 edges[i, k] = hashes[min(k, count - 1)]
                 edges[i, edge + k] = hashes[max(0, count - edge + k)]
             size += _sort_unique(hashes, spare)

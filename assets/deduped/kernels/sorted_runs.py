@@ -35,6 +35,7 @@ def _sort_bucket(keys: Words, row_ids: Words, start: int, stop: int) -> None:
         return
     for i in range(start + 1, stop):
         key, row_id, at = keys[i], row_ids[i], i
+        # Strictly greater: equal keys keep their order.
         while at > start and keys[at - 1] > key:
             keys[at], row_ids[at] = keys[at - 1], row_ids[at - 1]
             at -= 1
@@ -52,6 +53,7 @@ def sort_by_key(keys: Words, row_ids: Words, prefix_bits: int) -> tuple[Words, W
     bits = 1
     while bits < 24 and len(keys) >> bits > _BUCKET:
         bits += 1
+    # A key's bucket is its first bits behind the prefix, so buckets ascend as keys do.
     left, right = uint64(prefix_bits), uint64(64 - bits)
     ends = np.zeros((1 << bits) + 1, np.int64)
     for key in keys:
@@ -59,6 +61,7 @@ def sort_by_key(keys: Words, row_ids: Words, prefix_bits: int) -> tuple[Words, W
     for bucket in range(1 << bits):
         ends[bucket + 1] += ends[bucket]
     sorted_keys, sorted_row_ids = np.empty_like(keys), np.empty_like(row_ids)
+    # ends[bucket] is the bucket's start before this loop, and its end after it.
     for i in range(len(keys)):
         bucket = np.int64(uint64(keys[i] << left) >> right)
         at = ends[bucket]
@@ -75,9 +78,11 @@ def sort_by_key(keys: Words, row_ids: Words, prefix_bits: int) -> tuple[Words, W
 def _seek(keys: Words, start: int, wanted: int) -> int:
     """Return the first position from `start` on whose key is not below `wanted`, by galloping."""
     low, step = start, 1
+    # Doubling steps: a key that is d places ahead costs about 2 log2(d) probes.
     while low + step < len(keys) and keys[low + step] < wanted:
         low += step
         step *= 2
+    # Bisect between the last two probes.
     high = min(low + step, len(keys))
     while low < high:
         middle = (low + high) // 2
@@ -117,6 +122,7 @@ def find_earlier(
         key = wanted_keys[i]
         at = _seek(keys, at, key)
         run_first, run_last = NO_ROW_ID, NO_ROW_ID
+        # Row ids of equal keys ascend in both lists: `at` never goes back.
         while i < len(wanted_keys) and wanted_keys[i] == key:
             while at < len(keys) and keys[at] == key and row_ids[at] < wanted_row_ids[i]:
                 if is_live[np.int64(row_ids[at] >> uint64(32))]:
@@ -124,6 +130,7 @@ def find_earlier(
                     if run_first == NO_ROW_ID:
                         run_first = run_last
                 at += 1
+            # Runs come in ascending order: the first is that of the first run with a match.
             if run_first != NO_ROW_ID:
                 if first[i] == NO_ROW_ID:
                     first[i] = run_first

@@ -57,6 +57,7 @@ def _better_candidates(
     sets = new_sets(len(ranks))
     for row in range(len(ranks)):
         _join_candidates(sets, evidence, candidates, row)
+    # In a small set no list is needed: its at most LIMIT leaders are all of its survivors.
     is_large, size = np.zeros(len(ranks), np.bool_), 0
     for row in range(len(ranks)):
         home = root(sets, np.int64(evidence.same[row, 0]))
@@ -123,15 +124,18 @@ def star_survivors(
     for r in range(len(row_stops) - 1):
         for row in range(row_stops[r], row_stops[r + 1]):
             _join_candidates(sets, evidence, candidates, row)
+        # From the best rank on (a round has as many ranks as rows): survivors met here stay.
         for rank in range(row_stops[r], row_stops[r + 1]):
             row = np.int64(order[rank])
             node = np.int64(evidence.same[row, 0])
+            # An equal text survives: nothing can be more similar.
             if kept_copies[node] != END:
                 survivors[row] = kept_copies[node]
                 continue
             home = root(sets, node)
             chosen = _closest_leader(evidence, row, home, sets, ranks)
             for i in range(offsets[row], offsets[row + 1]):
+                # What the candidate was removed for, since only survivors can be chosen.
                 rival = np.int64(survivors[better[i]])
                 if _is_closer(evidence, row, (chosen, rival), ranks):
                     chosen = rival

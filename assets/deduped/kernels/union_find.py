@@ -50,9 +50,11 @@ def link_pairs(pairs: NDArray[np.uint64], edges: NDArray[np.int64], parents: Par
         one, other = _number(edges, pairs[row, 0]), _number(edges, pairs[row, 1])
         if one == -1 or other == -1:
             continue
+        # A pair is (earlier, later); any other is wrong.
         if min(one, other) < 0 or one >= other:
             return row
         one, other = _root(parents, one), _root(parents, other)
+        # Towards the smaller number, on which `number_components` relies.
         parents[max(one, other)] = min(one, other)
     return len(pairs)
 
@@ -68,6 +70,7 @@ def number_components(parents: Parents, is_member: NDArray[np.bool_]) -> int:
         parent = int64(parents[row])
         if parent != row:
             is_member[row], is_member[parent] = True, True
+            # The parent is smaller, so this pass has led it to its root already.
             parents[row] = parents[parent]
     count = 0
     for row in range(len(parents)):
@@ -75,5 +78,6 @@ def number_components(parents: Parents, is_member: NDArray[np.bool_]) -> int:
             parents[row] = count
             count += 1
         elif is_member[row]:
+            # The parent is a root, and this pass has numbered it already.
             parents[row] = parents[parents[row]]
     return count

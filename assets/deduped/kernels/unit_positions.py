@@ -38,6 +38,7 @@ def locate_units(
             is_word, is_single = entry >> uint64(25) & ONE != 0, entry >> uint64(26) & ONE != 0
             if is_word and (between or is_single or not by_word):
                 unit += 1
+                # A wanted unit ends with the last byte of a word before the next unit begins.
                 while row < len(wanted) and wanted[row, 0] == text and wanted[row, 1] < unit:
                     spans[row, 1] = end - begin
                     row += 1

@@ -67,11 +67,13 @@ def winnow(hashes: Hashes, word_offsets: Offsets, run_words: int, width: int) ->
         best = NOT_PICKED
         for i in range(word_offsets[text], word_offsets[text + 1] - run_words + 1):
             last = i + width - 1
+            # The pick left the window: search all of it from the right, so the last of equals wins.
             if best < i:
                 best = last
                 for k in range(last - 1, i - 1, -1):
                     if hashes[k] < hashes[best]:
                         best = k
+            # Strictly less: among equals the pick that is there stays.
             elif hashes[last] < hashes[best]:
                 best = last
             picks[i] = best

@@ -100,6 +100,7 @@ def _next_place(data: Bytes, at: int, stop: int, bits: Bytes) -> int:
     while at < stop:
         end = min(at + _RUN, stop)
         others = False
+        # All of the run, since a loop that may stop early is not vectorised.
         for byte in data[at:end]:
             others |= (byte < _BLANK) & (byte != _TAB) & (byte != _NEWLINE) | (byte >= _DELETE)
         if others:
@@ -140,6 +141,7 @@ def _weigh_text(text: Bytes, groups: Bytes, weights: Offsets) -> None:
         ascii_letters += letters
         if others:
             for i in range(start, start + len(run)):
+                # The width is counted from the first byte: no other byte is looked at.
                 if text[i] >= 0xC0:
                     width = 2 + (text[i] >= 0xE0) + (text[i] >= 0xF0)
                     weights[groups[decode(text, i)[0]]] += width

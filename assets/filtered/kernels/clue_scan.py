@@ -93,6 +93,7 @@ def _add_window(
     done = windows[before, 2] if has_window else start
     left = _left_of(data, (start, stop), place, done, around)
     right = _right_of(data, (start, stop), place, done, around)
+    # It reaches the scan's last window, which is widened: no byte is in two.
     if has_window and left <= done:
         windows[before, 2] = right
         return
@@ -114,6 +115,7 @@ def _find_likely(block: Bytes, size: int, pairs: Bits, places: Integers, groups:
     word = read_8(block, at)
     while at < size:
         after = read_8(block, at + EIGHT)
+        # Even places only: five pairs make four grams, and the fifth pair is the next word's.
         one, two = word & low, (word >> uint64(16)) & low
         three, four, five = (word >> uint64(32)) & low, word >> uint64(48), after & low
         likely = (
@@ -122,8 +124,10 @@ def _find_likely(block: Bytes, size: int, pairs: Bits, places: Integers, groups:
             _common(pairs, three, four),
             _common(pairs, four, five),
         )
+        # One branch for eight bytes.
         if likely[0] | likely[1] | likely[2] | likely[3]:
             for i in range(4):
+                # Written in any case, and kept only if the count moves on.
                 places[count], groups[count] = at + uint64(2 * i), likely[i]
                 count += likely[i] != 0
         word = after
@@ -168,8 +172,10 @@ def _add_windows(
     data, offsets = texts
     places, groups = likely
     windows, last = found
+    # Places ascend: the text is near that of the last window.
     row = 0 if last[-1] == 0 else windows[last[-1] - 1, 0] // (len(last) - 1)
     for i in range(len(places)):
+        # Room for a window of each scan, else the caller makes more and goes on here.
         if len(windows) - last[-1] < len(tables.scans):
             return i
         word, left = int64(read_4(block[0], places[i])), groups[i]

@@ -237,6 +237,7 @@ def _count_ngrams(hashes: Hashes, ends: Integers, counts: Integers) -> None:
         if number < 1:
             break
         for i in range(number):
+            # The n-gram at i, longer by its last word.
             grams[i] = join(grams[i], hashes[i + size - 1])
         if size <= TOP_SIZES[-1]:
             counts[size - 2] = _top(grams[:number], ends, size, table)
@@ -257,13 +258,16 @@ def _top(grams: Hashes, ends: Integers, size: int, table: tuple[Hashes, Hashes])
             values[slot] = uint64(i)
         elif keys[slot] != grams[i]:
             continue
+        # The occurrences are above the place of the first one.
         values[slot] += FIRST_COUNT
         most = max(most, values[slot] & ~(FIRST_COUNT - ONE))
     first = len(grams)
     for i in range(len(values)):
+        # Of the most frequent ones, the first in the text.
         if values[i] >= most:
             first = min(first, np.int64(values[i] - most))
     start = ends[first - 1] if first else 0
+    # With the blanks between its words.
     characters = ends[first + size - 1] - start + size - 1
     return np.int64(characters * np.int64(most >> uint64(32)))
 
@@ -289,6 +293,7 @@ def _later_copies(grams: Hashes, ends: Integers, size: int, seen: Hashes) -> int
         slot = _slot(seen, seen, key)
         if seen[slot] == key:
             characters += ends[i + size - 1] - (ends[i - 1] if i else 0)
+            # Behind the copy: copies that overlap count once.
             i += size
         else:
             if seen[slot] == 0:

@@ -118,6 +118,7 @@ def count_tokens(
         place = np.searchsorted(stop_words, hashes[total])
         if place < len(stop_words) and stop_words[place] == hashes[total]:
             found[place] = 1
+        # A word of several characters is no end mark: spaCy compares whole words.
         bits = all_bits if size == 1 else all_bits & PUNCTUATION
         begins, after_end = _sentence_begins(begins_line, bits, after_end)
         counts[TokenCount.SENTENCES] += begins
@@ -165,6 +166,7 @@ def _chunk_at(data: Bytes, at: int, stop: int, classes: Classes) -> tuple[int, i
     while end < stop and not classes[decode(data, end)[0]] & SPACE:
         end += decode(data, end)[1]
     first = at
+    # Marks before the inside of the run: each is a word.
     while first < end:
         code, width = decode(data, first)
         has_next = first + ONE < end
@@ -176,6 +178,7 @@ def _chunk_at(data: Bytes, at: int, stop: int, classes: Classes) -> tuple[int, i
         while is_dots and first < end and data[first] == DOT:
             first += ONE
     last = end
+    # And marks behind it, from the end on.
     while last > first:
         start = last_start(data, last)
         code = decode(data, start)[0]

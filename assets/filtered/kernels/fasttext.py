@@ -108,6 +108,7 @@ def _append_ngram(hashed: int, is_whole: bool, lookup: Lookup, rows: Integers, c
     One in fifteen has a row: `_find_rows` looks up which, once the word is done.
     """
     bucket = uint64(hashed % uint32(NUM_BUCKETS))
+    # Written in any case, and kept only if the count moves on.
     rows[count] = bucket
     is_kept = lookup.kept[bucket >> _SIX] >> (bucket & _LOW_SIX)
     return count + (is_kept & _ONE & uint64(is_whole))
@@ -118,6 +119,7 @@ def _find_rows(lookup: Lookup, rows: Integers, first: int, count: int) -> None:
     """Replace the buckets rows[first:count] by their rows (`Dictionary::pushHash`)."""
     for i in range(first, count):
         bucket = uint64(rows[i])
+        # Its row: the kept buckets before its 64, and those below it among them.
         bits = lookup.kept[bucket >> _SIX] & ((_ONE << (bucket & _LOW_SIX)) - _ONE)
         rows[i] = uint64(lookup.ranks[bucket >> _SIX]) + _count_bits(bits)
 
@@ -132,6 +134,7 @@ def _append_ngrams(word: Bytes, size: int, lookup: Lookup, rows: Integers, count
     first = total
     one = two = three = four = _BASIS  # hashes of the last 1 to 4 characters
     while at < end:
+        # A character begins: each hash becomes that of one character more.
         one, two, three, four = _BASIS, one, two, three
         while True:
             byte = word[at]
@@ -213,6 +216,7 @@ def _append_words(
             size += 1
             at += 1
         at += 1
+        # The zero begins a character, as `_append_ngrams` reads one byte ahead.
         word[size], word[size + 1] = _CLOSE, 0
         if size == 1 or _is_label(word):
             continue
@@ -254,6 +258,7 @@ def _average(rows: Integers, hidden: Floats, lookup: Lookup) -> None:
     total = 0
     for row in rows:
         add_16(lookup.rows, row, hidden)
+        # A known word stands for its own row and those of its n-grams.
         total += lookup.sizes[row] if row < len(lookup.sizes) else 1
     for k in range(len(hidden)):
         hidden[k] /= total
@@ -282,9 +287,11 @@ def _best_label(hidden: Floats, lookup: Lookup, path: Path) -> tuple[int, float]
             product += hidden[k] * lookup.output[node - num_labels, k]
         right = 1 / (1 + np.exp(-np.float64(product)))
         likelier = np.int64(right > 0.5)
+        # The likelier branch is pushed last and visited next: a high score soon drops the rest.
         for side in (1 - likelier, likelier):
             chance = right if side == 1 else 1 - right
             nodes[waiting] = lookup.children[node, side]
+            # (1e-5: as fastText's `std_log`)
             scores[waiting] = score + np.log(chance + 1e-5)
             waiting += 1
     return best, np.exp(best_score)

@@ -131,6 +131,7 @@ def scan_line(
             code, width = decode(text, i)
             bits = uint64((classes[code] & SPACE) != 0)
             i += uint64(width - 1)
+        # A word begins where a byte of no white space follows one: bit 0 of both.
         words += after_space & ~bits
         after_space = bits & one
         kinds |= bits

@@ -106,8 +106,10 @@ def _hash_plain_words(data: Bytes, at: int, words: int, hashes: Hashes, count: i
         place, size = at + first_one(starts), first_one(ends) - first_one(starts)
         key = uint64(BLANK)
         while size > EIGHT:
+            # Eight letters at once; bit 5 makes capitals small, and digits have it.
             key = key * POWERS[8] + _polynomial(read_8(data, place) | LOWER_CASE)
             place, size = place + EIGHT, size - EIGHT
+        # What is behind the word is shifted out; the zeros before it add nothing.
         last = (read_8(data, place) | LOWER_CASE) << (EIGHT * (EIGHT - size))
         hashes[count] = key * POWERS[size] + _polynomial(last)
         count += ONE
@@ -119,6 +121,7 @@ def _hash_plain_words(data: Bytes, at: int, words: int, hashes: Hashes, count: i
 @njit(**INLINED)
 def _polynomial(letters: int) -> int:
     """Add up eight letters of ASCII, each times a power of BASE, as if read one after another."""
+    # Neighbours, then pairs, then fours: a letter is below 128, so no sum leaves its lane.
     twos = (letters & EVEN_BYTES) * POWERS[1] + (letters >> uint64(8) & EVEN_BYTES)
     fours = (twos & EVEN_PAIRS) * POWERS[2] + (twos >> uint64(16) & EVEN_PAIRS)
     return (fours & uint64(0xFFFFFFFF)) * POWERS[4] + (fours >> uint64(32))
@@ -223,6 +226,7 @@ def _tally(
         slot = find(key, tables)
         stop_id, stop_length, profane_length, vocabulary_length = -1, 0, 0, 0
         categories = uint64(0)
+        # From prefix to prefix, noting the longest term of each list so far.
         while slot >= 0:
             if tables.stop_ids[uint64(slot)] >= 0:
                 stop_id, stop_length = tables.stop_ids[uint64(slot)], length
@@ -235,6 +239,7 @@ def _tally(
             key = chained(key, hashes[uint64(word + length)])
             length += 1
             slot = find(key, tables)
+        # counts[6:9]: where the last term of each list ended, as terms do not overlap.
         if stop_length and word >= counts[6]:
             counts[6] = word + stop_length
             _count_stop_word(stop_id, row[0], seen_in, counts)
@@ -294,6 +299,7 @@ def _look_up(
     for i in range(parts[1]):
         if parts[0][i, 0] < ready:
             _tally_parts(hashes, parts[0][i], tables, row, seen_in, counts)
+    # The ends count from the begin of the buffer, of which `ready` words go.
     for i in range(6, 9):
         counts[i] -= np.int64(ready)
 

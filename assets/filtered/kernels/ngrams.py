@@ -98,10 +98,12 @@ def _sieve(keys: Hashes, places: Positions) -> int:
     for i in range(len(places)):
         keys[i] = join(keys[i], keys[i + 1])
         slot = keys[i] >> shift
+        # 1 for one pair; bit 1 is set from the second pair on, and stays set.
         times[slot] = times[slot] << 1 | 1
     left = 0
     for i in range(len(places)):
         key = keys[i]
+        # Written in any case, and kept only if `left` moves on.
         places[left] = i
         keys[left] = key
         left += times[key >> shift] >> 1 & 1
@@ -135,6 +137,7 @@ def _find_repeats(
         table[:] = 0
         for i in range(len(keys)):
             key = keys[i]
+            # The highest bits tell the parts, the lowest the slots: a part uses its whole table.
             if (key >> uint64(58)) & parts_mask != uint64(part):
                 continue
             slot, slots_read = _slot(table, key)
@@ -144,10 +147,12 @@ def _find_repeats(
                 table[slot, 0] = key
                 table[slot, 1] = FIRST_COUNT | uint64(i)
                 continue
+            # The search gave up in a full run: this n-gram is not counted.
             if table[slot, 0] != key:
                 continue
             value += FIRST_COUNT
             table[slot, 1] = value
+            # The first copy becomes a repeat with the second one.
             first = value & uint64(0xFFFFFFFF)
             repeats[first] = 1
             repeats[i] = 1
@@ -189,7 +194,9 @@ def _covered(repeats: Flags, text: Text) -> int:
     characters = covered = 0
     for i in range(len(places)):
         start, stop = _span(places, ends, size, i)
+        # One that does not repeat ends at 0, and covers nothing.
         stop *= repeats[i]
+        # Only what is behind the end of those before: each word once.
         characters += max(stop - max(start, covered), 0)
         covered = max(covered, stop)
     return characters
@@ -203,5 +210,6 @@ def _keep_repeats(keys: Hashes, places: Positions, repeats: Flags, num_left: int
         place, next_place = np.int64(places[i]), np.int64(places[i + 1])
         keys[left] = join(keys[i], keys[i + 1])
         places[left] = place
+        # Both (n-1)-grams repeat, and are neighbours.
         left += repeats[i] & repeats[i + 1] & (place + 1 == next_place)
     return left

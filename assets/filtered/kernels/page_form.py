@@ -240,6 +240,7 @@ def _weigh_pairs(data: Bytes, span: tuple[int, int], scores: Bytes, counts: Inte
         total += uint64(scores[read_2(data, place - ONE)])
     counts[Form.PAIR_SCORES] = np.int64(total)
     pairs = uint64(0)
+    # As far as 65 bytes can be read; the rest byte by byte.
     while at + RUN < min(stop, uint64(len(data))):
         letters = small_letters(data, at) | capitals(data, at)
         following = small_letters(data, at + ONE) | capitals(data, at + ONE)

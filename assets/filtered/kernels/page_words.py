@@ -56,9 +56,12 @@ def count_signs(signs: Signs, counts: Integers) -> None:
     """Count the characters and words of a mask."""
     words, heads, letters, uppers = signs.words, signs.heads, signs.letters, signs.uppers
     lower = letters & ~uppers
+    # Capitals behind a small letter, or behind joints that follow one.
     switches = uppers & (lower | run_on(signs.joints, signs.joints & lower << ONE)) << ONE
+    # `ends`, as what `held` returns, has a bit behind each word: these masks can be combined.
     starts, ends = words & ~(words << ONE), ~words & (words << ONE)
     ending = signs.clauses << ONE
+    # Closings may follow the clause's mark: the addition carries past them.
     clause_ends = (ending | signs.closings + (signs.closings & ending)) & ends
     with_letter, with_digit = held(words, letters), held(words, signs.digits)
     spaced = with_letter & ~(signs.singles << ONE)
@@ -90,9 +93,11 @@ def count_odd(data: Bytes, at: int, signs: Signs, counts: Integers) -> None:
     after_letters = letters | after_lower | run_on(joints, joints & upper_letters << ONE)
     switches = uppers & (lower | after_lower) << ONE
     gaps = words & ~after_letters
+    # Letters that follow a gap behind letters: the addition carries past the gap.
     later_runs = (gaps + (gaps & after_letters << ONE)) & ~gaps & letters
     odd = held(words, switches | later_runs) | held(words, letters) & held(words, signs.digits)
     starts, long = words & ~(words << ONE), words
+    # A bit is left where 2, 4, 8, 16 bytes of a word begin, then LONG_WORD + 1.
     for i in range(4):
         long &= long >> (ONE << uint64(i))
     long &= long >> uint64(LONG_WORD - 15)
@@ -103,6 +108,7 @@ def count_odd(data: Bytes, at: int, signs: Signs, counts: Integers) -> None:
     while looked_at:
         end = ones_below(first_one(looked_at))
         looked_at &= looked_at - ONE
+        # From the word's start, the last one below its end.
         own = end & ~ones_below(size_of(starts & end) - ONE)
         heads = signs.heads & own
         before_slash = heads & ones_below(size_of(doubled & own))
@@ -208,6 +214,7 @@ def hash_words(data: Bytes, at: int, signs: Signs, keys: Hashes, count: int) -> 
     keys: uint64 [1 + WINDOW + 64], from 1 on.
     """
     words, singles = signs.words, signs.singles
+    # Of a single `words` has the second byte alone: its hash begins before it, and ends behind.
     starts = words & ~(words << ONE) ^ (singles | singles >> ONE)
     ends = ~words & (words << ONE) ^ (singles << ONE | singles << uint64(2))
     while starts:
@@ -217,6 +224,7 @@ def hash_words(data: Bytes, at: int, signs: Signs, keys: Hashes, count: int) -> 
         count += ONE
         if size <= uint64(16):
             low, high = read_8(data, first), read_8(data, first + EIGHT)
+            # Bits of the last number that are behind the word.
             unused = EIGHT * (EIGHT - size & uint64(7))
             is_long = size > EIGHT
             low &= ~uint64(0) if is_long else ~uint64(0) >> unused
@@ -287,6 +295,7 @@ def count_window(keys: Hashes, size: int, seen: Seen, counts: Integers) -> None:
 def _is_repeated(keys: Hashes, before: Bytes, last: int) -> int:
     """Return 1 if the GRAM words that end at `last` are in the window before, too, else 0."""
     at = uint64(before[last])
+    # From copy to copy of the last word, at most WINDOW of them.
     while at >= GRAM:
         is_equal = True
         for i in range(1, GRAM):

@@ -168,6 +168,7 @@ def _edit_refinedweb_text(
         if not words:
             is_after_blank = True
             continue
+        # Line feeds are written with the line after them: none first, two for blank lines.
         begin = size + 1 + is_after_blank if size else 0
         added, kept = _write_refinedweb_line(text, raw, flag != 0, settings, classes, out[begin:])
         counts[LineCount.REFINEDWEB_WORDS] += words - kept

@@ -151,7 +151,9 @@ def read_signs(
     later = singles = damages = none
     wide = wide_bytes(data, at)
     if wide & ones_below(size):
+        # 0x80 to 0xBF: the later bytes of a character.
         later = mark_bytes(data, at, uint64(0x80), uint64(0x40))
+        # Up to a character of four bytes, whose classes are not written.
         size = min(size, first_one(mark_bytes(data, at, uint64(0xF0), uint64(16))))
         heads = wide & ~later & ones_below(size)
         _write_classes(data, at, heads, classes, kinds)
@@ -165,6 +167,7 @@ def read_signs(
         alone = mark_bits(kinds, uint64(SINGLE)) & wide
         singles = (alone & heads) << ONE
         words = words & ~(mark_bits(kinds, uint64(SPACE)) & wide) & ~alone | singles
+    # Behind the last byte that is of no word and ends its character: the next word is whole.
     if size != stop - at:
         size = size_of(~words & ~(later >> ONE) & ones_below(size))
     inside = ones_below(size)
@@ -183,6 +186,7 @@ def _write_classes(data: Bytes, at: int, heads: int, classes: Classes, kinds: Cl
         place = first_one(heads)
         heads &= heads - ONE
         bits = classes[decode(data, at + place)[0]]
+        # Three in any case: what is beyond the character is written again, or is ASCII and masked.
         for i in range(3):
             kinds[place + uint64(i)] = bits
 

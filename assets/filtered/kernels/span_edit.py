@@ -37,6 +37,7 @@ def to_characters(data: Bytes, offsets: Integers, spans: Integers) -> None:
             row, chars = spans[i, 0], 0
             at = offsets[row]
         for k in (1, 2):
+            # One of the two is empty: a span that begins before the last one's end is counted back.
             chars += _count_chars(data, at, spans[i, k])
             chars -= _count_chars(data, spans[i, k], at)
             at = spans[i, k]
@@ -88,6 +89,7 @@ def choose_spans(spans: Integers, last_kind: int, num_kinds: int) -> Bytes:
     last, last_rank = -1, 0
     for i in range(len(spans)):
         kind = spans[i, 3]
+        # Length first, then all kinds but the last one, then the lower kind: in one number.
         rank = ((spans[i, 2] - spans[i, 1]) * 2 + (kind != last_kind)) * num_kinds - kind
         is_free = last < 0 or spans[last, 0] != spans[i, 0] or spans[last, 2] <= spans[i, 1]
         if is_free:
@@ -218,6 +220,7 @@ def _find(data: Bytes, span: tuple[int, int], words: Bytes, word: tuple[int, int
                 same += 1
             if same == size:
                 return at
+        # The next byte comes in; the first one goes, at the power that it has now.
         own = own * _BASE + uint64(data[at + size]) - power * uint64(data[at])
         at += 1
     return at
@@ -280,6 +283,7 @@ def first_alike(
         is_alike &= high - end == min(offsets[other + 1], last + after) - last
         if not is_alike:
             continue
+        # Another distance, or a gap: nothing is known of what is between.
         if start - first != shift or not known <= low <= stop:
             shift, known, stop = start - first, low, low
         while stop < high and data[stop] == data[stop - shift]:

@@ -72,6 +72,7 @@ def count_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Intege
         end = find_byte(data, (start, stop), NEWLINE)
         counts[Count.RAW_LINES] += 1
         counts[Count.NEWLINES] += end < stop
+        # At most half full, although a line may add its paragraph, too.
         if 2 * keys + 2 > len(seen):
             seen, work = _grown(seen), work + len(seen)
         line, length = _count_line(data, (start, end), kinds, is_wide, counts)
@@ -165,6 +166,7 @@ def _count_copies(
         seen[slot] = key
         return 1, probes
     if entry & ~ONE == key:
+        # With the second copy the first one counts as well.
         copies = 1 if entry & ONE else 2
         seen[slot] = key | ONE
         counts[first] += 1

@@ -104,6 +104,7 @@ def count_words(
         mask, size = plain_words(data, (at, stop))
         if size:
             _add_plain_words(data, at, mask, counts)
+            # A bit at the first byte of each word, and one behind its last: they go in pairs.
             starts, stops = mask & ~(mask << ONE), ~mask & (mask << ONE)
             while starts:
                 first, last = at + first_one(starts), at + first_one(stops)

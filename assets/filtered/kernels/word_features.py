@@ -101,8 +101,10 @@ def _distinct_buckets(
         stop = min(first + ngram_words, count)
         following = first + _ONE
         while True:
+            # The highest bits: those that a multiplication mixes best.
             bucket = ((chain ^ chain >> uint64(32)) * _GOLDEN) >> shift
             bits = seen[bucket >> uint64(6)]
+            # Written in any case, and kept only if its bit was not set.
             buckets[size] = bucket
             size += (bits >> (bucket & _LAST_SIX) & _ONE) ^ _ONE
             seen[bucket >> uint64(6)] = bits | _ONE << (bucket & _LAST_SIX)
@@ -158,6 +160,7 @@ def score_texts(
         for k in range(size):
             bucket = buckets[uint64(k)]
             total += weights[bucket]
+            # Only what was set is cleared: all of `seen` would cost more than a short text.
             seen[bucket >> uint32(6)] = uint64(0)
         scores[i] = _sigmoid(bias + total / math.sqrt(size)) if size else math.nan
     return scores

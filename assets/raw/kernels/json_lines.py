@@ -65,6 +65,7 @@ def copy_value(
     closings, firsts = np.empty(MAX_DEPTH, np.uint8), np.empty(MAX_DEPTH, np.int64)
     depth, is_canonical, is_same, is_open = 0, True, True, False
     while at != FAILED:
+        # In ASCII both closing brackets are two behind the opening ones.
         closing = data[at] + 2
         is_open = closing in (RIGHT_BRACE, RIGHT_BRACKET)
         if is_open and depth == MAX_DEPTH:
@@ -80,6 +81,7 @@ def copy_value(
             is_canonical = is_canonical and is_same
         if at != FAILED and not is_open:
             at, end, left = close_values(data, at, out, end, closings, depth)
+            # The keys of closed objects are forgotten; those of open ones stay before them.
             num_keys = firsts[left] if left < depth else num_keys
             depth = left
         if depth == 0 or at == FAILED:
@@ -149,6 +151,7 @@ def read_object(
     meta[end - ONE] = LEFT_BRACE
     while True:
         num_keys += 1
+        # Each key is written to `meta`, and over if its value goes to a column of its own.
         meta[end] = COMMA
         at, value, is_plain = copy_key(
             data,

@@ -51,10 +51,13 @@ def copy_run(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int]:
     """Copy the bytes before the next quote, backslash or control character."""
     while True:
         word = read_8(data, at)
+        # All eight at once: what is behind the run is written over later.
         write_8(out, end, word)
         marks = find_bytes(word, uint64(QUOTE) * ONES) | find_bytes(word, uint64(BACKSLASH) * ONES)
+        # Control characters: a byte below 0x20 borrows into its highest bit.
         marks |= (word - uint64(0x20) * ONES) & ~word & HIGH_BITS
         if marks:
+            # The place of the lowest mark, as in `find_byte`.
             below = (marks & (~marks + ONE)) - ONE
             size = ((below & ONES) * ONES >> uint64(56)) - ONE
             return at + size, end + size
@@ -110,6 +113,7 @@ def unescape_code(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int]
     r"""Write the character of an escape \uXXXX, or of a pair; half a pair alone fails."""
     code = read_code_unit(data, at)
     at += SIX
+    # Half of a pair: the other half must follow, as an escape.
     if code & uint64(0xF800) == 0xD800:
         low = read_code_unit(data, at)
         if code >= 0xDC00 or low & uint64(0x1FC00) != 0xDC00:
@@ -189,6 +193,7 @@ def copy_number(data: Bytes, at: int, out: Bytes, end: int) -> tuple[int, int, b
     else:
         is_minus_zero = first != start and data[first] == ZERO_DIGIT
         is_canonical = is_canonical and whole <= INTEGER_DIGITS and not is_minus_zero
+    # An exponent, or what is no number at all: left to the decoder.
     while NUMBER_BYTES[data[at]]:
         at += ONE
         is_canonical = False

@@ -224,6 +224,7 @@ def copy_runs(data: Bytes, at: int, target: Bytes, place: int, marks: tuple[int,
     blanks, case, kept = marks
     while kept:
         first = first_one(kept)
+        # 64 bytes in any case: those behind the run are written over by the next one.
         copy_64(data, at + first, target, place, (blanks >> first, case))
         run = first_one(~(kept >> first))
         place += run
@@ -273,6 +274,7 @@ def find_bytes(word: int, wanted: int) -> int:
     The lowest bit set is the highest bit of the first equal byte; higher bits may be wrong. Returns
     0 if no byte is equal.
     """
+    # Mycroft's test: less 1, only a zero byte borrows into a highest bit that it lacked.
     differences = word ^ wanted
     return (differences - ONES) & ~differences & HIGH_BITS
 
@@ -285,6 +287,7 @@ def find_byte(data: Bytes, span: tuple[int, int], byte: int) -> int:
     while at + EIGHT <= stop:
         equal = find_bytes(read_8(data, at), wanted)
         if equal:
+            # The ones below the mark reach into its byte: one of each adds up to its place + 1.
             below = (equal & (~equal + ONE)) - ONE
             return at + ((below & ONES) * ONES >> uint64(56)) - ONE
         at += EIGHT

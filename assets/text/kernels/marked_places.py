@@ -62,6 +62,7 @@ def find_passages(
     """
     found, count = np.empty(most, np.int64), 0
     out, last = uint64(1), uint64(PASSAGE_BYTES - 1)
+    # What the first byte of a passage has been multiplied by, to take it out again.
     for _ in range(PASSAGE_BYTES - 1):
         out *= BASE
     for text in range(len(edges) - 1):
@@ -73,6 +74,7 @@ def find_passages(
             key = key * BASE + uint64(joined[place])
         for place in range(uint64(start), uint64(stop - PASSAGE_BYTES + 1)):
             key = key * BASE + uint64(joined[place + last])
+            # The upper half: low bits of the key depend on the low bits of bytes alone.
             if _is_in(uint32(key >> uint64(32)), checks, bits):
                 if count < most:
                     found[count] = place
@@ -105,6 +107,7 @@ def hash_runs(joined: Bytes, starts: Offsets, offsets: Offsets) -> tuple[Checks,
             if words < RUN_WORDS:
                 continue
             key = uint64(0)
+            # From the oldest word of the ring, which is at `words` now.
             for place in range(words, words + RUN_WORDS):
                 key = key * BASE + last[place % RUN_WORDS]
             check = _check_of(key)
@@ -161,6 +164,7 @@ def find_hex_ids(data: Bytes, checks: Checks, bits: Bytes, most: int) -> tuple[O
         run = run + 1 if _digit(data[place]) >= 0 else 0
         if run < 2 * ID_BYTES:
             continue
+        # In a longer run an id may begin at any digit.
         start = place - 2 * ID_BYTES + 1
         for i in range(ID_BYTES):
             spelled[i] = _digit(data[start + 2 * i]) << 4 | _digit(data[start + 2 * i + 1])

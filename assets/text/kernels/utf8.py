@@ -48,6 +48,7 @@ def count_continuations(data: Bytes, start: int, stop: int) -> int:
     total = uint64(0)
     while start < stop:
         word = read_some(data, start, min(stop - start, EIGHT))
+        # Bit 7 without bit 6, in eight bytes; the multiplication adds the eight bits up.
         total += ((word >> uint64(7)) & ~(word >> uint64(6)) & ONES) * ONES >> uint64(56)
         start += EIGHT
     return total

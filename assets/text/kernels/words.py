@@ -42,6 +42,7 @@ def plain_words(data: Bytes, span: tuple[int, int]) -> tuple[int, int]:
         return uint64(0), uint64(0)
     spaces = plain_spaces(data, at)
     size = min(stop - at, uint64(63), first_one(wide_bytes(data, at)))
+    # Behind the last white space: the word that goes on is left whole.
     if size != stop - at:
         size = size_of(spaces & ones_below(size))
     return ~spaces & ones_below(size), size
@@ -66,6 +67,7 @@ def wide_spaces(data: Bytes, at: int) -> int:
     It is U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F and U+3000.
     """
     of_two, of_three = mark_byte(data, at, 0xC2), mark_bytes(data, at, uint64(0xE1), uint64(3))
+    # Hardly any bytes: the other masks are not needed.
     if not of_two | of_three:
         return uint64(0)
     next_at, last_at = at + ONE, at + ONE + ONE
@@ -183,11 +185,13 @@ def _join_plain(
     small. `target` is the sizes of `joined` and `starts`, and 0 if the last word may go on.
     """
     (at, words, width, case), (size, count, between) = window, target
+    # Bit i: byte i - 1 is of a word; bit 0: the word before this window goes on.
     after_word = words << _ONE | (between ^ _ONE)
     begins, blanks = words & ~after_word, ~words & after_word & ones_below(width)
     kept = words | blanks
     pack_64(data, at, joined, size, (blanks, case, kept))
     for _ in range(count_ones(begins)):
+        # A word begins behind the kept bytes below it.
         starts[count] = size + count_ones(kept & ones_below(first_one(begins)))
         begins &= begins - _ONE
         count += _ONE
@@ -228,6 +232,7 @@ def _join_text(
         if byte < 0x80:
             entry = entries[byte]
             is_word = uint64(entry >> uint32(25))
+            # Written in any case; it counts if it is of a word, or the first behind one (a blank).
             joined[size] = entry
             starts[count] = size
             count += is_word & between
@@ -299,6 +304,7 @@ def _fold_text(
         width = _plain_width(data, at, stop)
         if width:
             spaces = plain_spaces(data, at) & ones_below(width)
+            # The first white space of a run, none at the text's start or behind the last window's.
             kept = ones_below(width) & ~(spaces & (spaces << _ONE | after_space))
             pack_64(data, at, folded, size, (spaces, uint64(0), kept))
             after_space = spaces >> (width - _ONE) & _ONE

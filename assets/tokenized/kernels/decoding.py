@@ -57,6 +57,7 @@ def are_decoded(
                 token = ids[place]
                 start = spelling_edges[token]
                 size = spelling_edges[token + 1] - start
+                # May read bytes of the next text: `at == stop` refuses what crosses the end.
                 if 0 < size <= 8 and at + 8 <= len(data):
                     shift = ALL_BITS - EIGHT * uint64(size)
                     is_equal = read_8(data, uint64(at)) << shift == words[token]
