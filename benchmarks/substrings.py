@@ -30,8 +30,8 @@ from assets.deduped.repeats.substrings import (
     distinct_runs,
     fingerprints,
     hashed_blocks,
-    numbered,
     repeated_words,
+    runs_elsewhere,
     shared_picks,
     shared_runs,
 )
@@ -46,14 +46,11 @@ def by_picks(texts: pl.Series) -> int:
     """Words that are cut, found as the stage finds them, in two parts."""
     half = len(texts) // NUM_PARTS
     parts = [texts[:half], texts[half:]]
-    picks = shared_picks(numbered([fingerprints(part, CONFIG, 0) for part in parts]))
-    runs = [
-        candidate_runs(part, picks.filter(part=number)["hash"], CONFIG, 0)
-        for number, part in enumerate(parts)
-    ]
-    elsewhere = shared_runs(numbered([distinct_runs(part) for part in runs]), keep_first=True)
+    picks = shared_picks(pl.concat([fingerprints(part, CONFIG, 0) for part in parts]))
+    runs = [candidate_runs(part, picks["hash"], CONFIG, 0) for part in parts]
+    shared = shared_runs([distinct_runs(part) for part in runs])
     spans = [
-        repeated_words(part, elsewhere.filter(part=number), CONFIG)
+        repeated_words(part, runs_elsewhere(shared, number, keep_first=True), CONFIG)
         for number, part in enumerate(runs)
     ]
     return sum(int((stop - start).sum()) for _, start, stop in spans)

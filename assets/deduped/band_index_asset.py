@@ -19,12 +19,10 @@ from assets.deduped.deduped_records import (
     SignaturesNumbers,
 )
 from assets.deduped.index.band_index import (
-    ENTRY_BYTES,
     Entries,
     Segment,
     candidate_pairs,
     merge_runs,
-    prefix_bits_for,
     sorted_pairs,
     unpaired_rows,
 )
@@ -47,6 +45,7 @@ from assets.deduped.signed_files import signed_sources
 from corpus_loader.places import stage_names
 from resources.absorbed_runs import absorbed_from
 from resources.corpus import Corpus
+from resources.exchange import ENTRY_BYTES, prefix_bits_for
 from resources.made_under import check_made_under, is_made_by
 from resources.passes import Earlier, Pass, derive_task, in_passes
 from resources.stage import Metadata, Outlook, Stage

@@ -151,14 +151,49 @@ def check_up_to_date(corpus: Corpus, source: str, clusters: ClustersManifest) ->
     )
 
 
-def remaining(documents: PublishedFile, removals: Removals, columns: Sequence[str]) -> pl.DataFrame:
-    """Read columns (doc_id among them) of a filtered part's remaining documents, in order."""
-    kept = pl.read_parquet(documents.checked(), columns=list(columns))
-    if removals.clusters is not None:
-        members = ["doc_id", "kept_doc_id"]
-        kept = drop_duplicates(kept, pl.read_parquet(removals.clusters.checked(), columns=members))
-    if removals.contamination is None or not removals.is_rejecting:
-        return kept
-    hits = pl.read_parquet(removals.contamination.checked(), columns=["doc_id", "is_contaminated"])
-    gone = hits.filter("is_contaminated")
-    return kept.join(gone, on="doc_id", how="anti", maintain_order="left")
+@dataclass(frozen=True)
+class RemainingPart:
+    """A filtered part without the documents that are removed from it."""
+
+    source: str
+    name: str
+    fingerprint: str
+    documents: PublishedFile
+    removals: Removals
+    text_bytes: int
+
+    def read(self) -> pl.DataFrame:
+        """Read doc_id and text of the remaining documents, in order."""
+        kept, removals = read_columns(self.documents, "doc_id", "text"), self.removals
+        if removals.clusters is not None:
+            clusters = read_columns(removals.clusters, "doc_id", "kept_doc_id")
+            kept = drop_duplicates(kept, clusters)
+        if removals.contamination is None or not removals.is_rejecting:
+            return kept
+        hits = read_columns(removals.contamination, "doc_id", "is_contaminated")
+        gone = hits.filter("is_contaminated")
+        return kept.join(gone, on="doc_id", how="anti", maintain_order="left")
+
+
+def read_columns(file: PublishedFile, *columns: str) -> pl.DataFrame:
+    """Read columns of a Parquet file."""
+    return pl.read_parquet(file.checked(), columns=list(columns))
+
+
+def remaining_parts(corpus: Corpus, manifest: Manifest[Any, Any]) -> list[RemainingPart]:
+    """Return the parts of the filtered documents of a source, in order.
+
+    Raises StoreError if what is removed was found in other documents than the newest ones.
+    """
+    removals = removals_by_part(corpus, manifest.partition)
+    return [
+        RemainingPart(
+            manifest.partition,
+            part.name,
+            part.fingerprint,
+            corpus.store.part_file(manifest, part, "documents"),
+            removals[part.name],
+            part.stats.text_bytes,
+        )
+        for part in manifest.parts
+    ]

@@ -11,19 +11,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from assets.deduped.index.band_index import (
-    ENTRY_BYTES,
     Entries,
     candidate_pairs,
     merge_runs,
     overlapping,
-    prefix_bits_for,
     row_ids_of,
-    slice_of_prefix,
     sorted_pairs,
     unpaired_rows,
 )
-from assets.deduped.index.index_files import KeyFile, live_rows, part_entries
+from assets.deduped.index.index_files import KeyFile, live_rows, part_entries, slice_of_prefix
 from resources.absorbed_runs import absorbed_from
+from resources.exchange import ENTRY_BYTES, prefix_bits_for
 from resources.store.published import as_it_is
 
 SPREAD = 0x9E3779B97F4A7C15

@@ -14,7 +14,6 @@ from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
 from assets.deduped.kernels import line_units as kernels
-from assets.deduped.repeated_asset import rows_with
 from assets.deduped.repeats.repeated_lines import (
     Unit,
     add_counts,
@@ -23,6 +22,7 @@ from assets.deduped.repeats.repeated_lines import (
     cut_repeated,
     repeated_markdown,
 )
+from resources.exchange import rows_with
 from resources.settings.repeats import RepeatedLinesConfig
 
 HEADER = "Home | News | About us"

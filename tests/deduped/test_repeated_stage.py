@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 
-from assets.deduped import repeated_asset
 from assets.deduped.repeated_asset import plan_repeated
 from assets.deduped.repeats.repeated_lines import configs_of
+from resources import exchange
 from resources.run_reports import read_report
 from resources.store.store import StoreError
 
@@ -169,7 +169,7 @@ def test_prefixes_do_not_change_what_is_found(
 ) -> None:
     found = []
     for bits in (0, 4):
-        monkeypatch.setattr(repeated_asset, "prefix_bits_for", lambda *_, bits=bits: bits)
+        monkeypatch.setattr(exchange, "prefix_bits_for", lambda *_, bits=bits: bits)
         corpus = write_pages(tmp_path / str(bits), dedup=BOTH)
         build(corpus, *STAGES)
         assert len(tables(corpus, "lines", "total-")) == 1 << bits

@@ -19,8 +19,8 @@ from assets.deduped.repeats.substrings import (
     fingerprints,
     located_spans,
     longest_spans,
-    numbered,
     repeated_words,
+    runs_elsewhere,
     shared_picks,
     shared_runs,
 )
@@ -50,18 +50,15 @@ def find(
     salts = salts or [0] * len(parts)
     texts = [pl.Series(part, dtype=pl.String) for part in parts]
     picks = [fingerprints(part, config, salt) for part, salt in zip(texts, salts, strict=True)]
-    shared = shared_picks(numbered(picks))
+    shared = shared_picks(pl.concat(picks))["hash"]
     runs = [
-        candidate_runs(part, shared.filter(part=number)["hash"], config, salts[number])
-        for number, part in enumerate(texts)
+        candidate_runs(part, shared, config, salt) for part, salt in zip(texts, salts, strict=True)
     ]
-    elsewhere = shared_runs(numbered([distinct_runs(part) for part in runs]), config.keep_first)
+    shared = shared_runs([distinct_runs(part) for part in runs])
+    elsewhere = [runs_elsewhere(shared, number, config.keep_first) for number in range(len(parts))]
     return [
-        located_spans(
-            documents(*parts[number]),
-            repeated_words(runs[number], elsewhere.filter(part=number), config),
-        )
-        for number in range(len(parts))
+        located_spans(documents(*part), repeated_words(of_part, found, config))
+        for part, of_part, found in zip(parts, runs, elsewhere, strict=True)
     ]
 
 
@@ -271,13 +268,14 @@ def test_a_run_whose_pick_is_unique_is_no_candidate() -> None:
 
 
 def test_equal_first_hashes_of_other_runs_are_told_apart() -> None:
-    runs = pl.DataFrame(
-        {"hash": [5, 5, 5], "second_hash": [1, 2, 1], "part": [0, 1, 2]},
-        schema_overrides={"hash": pl.UInt64, "second_hash": pl.UInt64, "part": pl.UInt32},
-    )
+    schema = {"hash": pl.UInt64, "second_hash": pl.UInt64}
+    runs = [pl.DataFrame([(5, second)], schema, orient="row") for second in (1, 2, 1)]
 
-    assert shared_runs(runs, keep_first=True).rows() == [(5, 1, 2)]
-    assert shared_runs(runs, keep_first=False).rows() == [(5, 1, 0), (5, 1, 2)]
+    shared = shared_runs(runs)
+
+    assert shared.rows() == [(5, 1, 0, 2)]
+    assert [len(runs_elsewhere(shared, number, True)) for number in range(3)] == [0, 1, 1]
+    assert [len(runs_elsewhere(shared, number, False)) for number in range(3)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from builders import Build, hashes, open_corpus, sentence, write_corpus, write_j
 
 from assets.deduped import substrings_asset as stage
 from assets.deduped.repeats.substrings import cut_spans
-from resources import passes
+from resources import exchange, passes
 from resources import run_tasks as runner
 from resources.run_reports import read_report
 from resources.store.store import StoreError
@@ -83,7 +83,7 @@ def test_pieces_of_the_hashes_do_not_matter(
 ) -> None:
     found = []
     for bits in (0, 4):
-        monkeypatch.setattr(stage, "prefix_bits_for", lambda *_, bits=bits: bits)
+        monkeypatch.setattr(exchange, "prefix_bits_for", lambda *_, bits=bits: bits)
         corpus = corpus_with_passages(tmp_path / str(bits), keep_first=keep_first)
         build(corpus, *STAGES)
         found.append(spans_of(corpus).rows())

@@ -47,22 +47,6 @@ def slice_of_part(row_ids: RowIds, part: int) -> slice:
     return slice(int(start), int(stop))
 
 
-ENTRY_BYTES = 224  # of a task, twice the measured peak: arrays below 32 MB stay in the heap
-MAX_PREFIX_BITS = 12
-
-
-def prefix_bits_for(num_bytes: int, memory_bytes: int) -> int:
-    """Return the bits of a hash that cut what takes so many bytes, so that four cuts fit memory."""
-    cuts = max(1, -(-num_bytes * 4 // memory_bytes))
-    return min(MAX_PREFIX_BITS, (cuts - 1).bit_length())
-
-
-def keys_with_prefix(prefix: int, prefix_bits: int) -> tuple[int, int]:
-    """Return the first and the last key, 64 bits, that begin with a prefix."""
-    width = 64 - prefix_bits
-    return prefix << width, (prefix + 1 << width) - 1
-
-
 Words = NDArray[np.uint64]
 Entries = tuple[Words, Words]  # keys and row ids, sorted by key, then row id
 
@@ -83,13 +67,6 @@ def overlapping(prefix: int, prefix_bits: int, other_bits: int) -> range:
         return range(only, only + 1)
     width = other_bits - prefix_bits
     return range(prefix << width, (prefix + 1) << width)
-
-
-def slice_of_prefix(keys: Words, prefix: int, prefix_bits: int) -> slice:
-    """Return the slice of sorted keys that begin with a prefix."""
-    first, last = np.array(keys_with_prefix(prefix, prefix_bits), np.uint64)
-    start, stop = keys.searchsorted(first), keys.searchsorted(last, side="right")
-    return slice(int(start), int(stop))
 
 
 def merge_runs(runs: Iterable[Entries], prefix_bits: int) -> Entries:

@@ -15,11 +15,11 @@ from assets.deduped.index.band_index import (
     parts_of,
     row_ids_of,
     slice_of_part,
-    slice_of_prefix,
 )
 from assets.deduped.index.ledger import Order, read_order
 from assets.text.table_rows import numbers_between
 from resources.corpus import Corpus
+from resources.exchange import keys_with_prefix
 from resources.settings.named_files import read_named_file
 from resources.store.mapped_files import map_array
 from resources.store.published import PublishedArray, PublishedFile
@@ -48,6 +48,13 @@ def part_entries(part: KeyFile, prefix: int, prefix_bits: int) -> Entries:
     place = slice_of_prefix(keys.mapped, prefix, prefix_bits)
     read = keys.read(place.start, place.stop), rows.read(place.start, place.stop)
     return read[0].copy(), row_ids_of(part.id, read[1])
+
+
+def slice_of_prefix(keys: Words, prefix: int, prefix_bits: int) -> slice:
+    """Return the slice of sorted keys that begin with a prefix."""
+    first, last = np.array(keys_with_prefix(prefix, prefix_bits), np.uint64)
+    start, stop = keys.searchsorted(first), keys.searchsorted(last, side="right")
+    return slice(int(start), int(stop))
 
 
 def entries_of_rows(

@@ -149,39 +149,45 @@ def _last_equal(first: Places) -> Places:
     return last[first]
 
 
-def numbered(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Concatenate tables of parts in ingest order, with the part's number as `part` UInt32."""
-    numbers = np.repeat(np.arange(len(tables), dtype=np.uint32), [len(table) for table in tables])
-    return pl.concat(tables).with_columns(part=pl.Series(numbers))
-
-
 def shared_picks(picks: pl.DataFrame) -> pl.DataFrame:
-    """Return those of several parts' `numbered` fingerprints that are picked twice or more.
+    """Return hash UInt64, sorted, of those of several parts' fingerprints that occur twice or more.
 
     Complete for all hashes with some prefix, if the tables are: one prefix at a time fits memory.
     """
     first = _first_equal(picks["hash"].to_numpy()[None])
-    times = np.bincount(first, picks["count"].to_numpy(), len(first))[first]
-    return picks.filter(pl.Series(times > 1))
+    times = np.bincount(first, picks["count"].to_numpy(), len(first))
+    return picks.select("hash").filter(pl.Series(times > 1)).sort("hash")
 
 
-def shared_runs(runs: pl.DataFrame, keep_first: bool) -> pl.DataFrame:
-    """Return those of several parts' `numbered` runs that an earlier part has too.
+def shared_runs(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Return the runs that several parts have, of the `distinct_runs` of parts in ingest order.
 
-    Without `keep_first`: that any other part has. Complete for a prefix, as `shared_picks`.
+    Columns: hash and second_hash UInt64, the numbers UInt32 of the first and the last part that
+    have it; sorted by hash. Complete for a prefix, as `shared_picks`.
     """
-    part, first = runs["part"].to_numpy(), _first_equal(hashes_of(runs))
-    is_shared = part[first] < part
-    if not keep_first:
-        is_shared |= part[_last_equal(first)] > part
-    return runs.filter(pl.Series(is_shared))
+    part = np.repeat(np.arange(len(parts), dtype=np.uint32), [len(runs) for runs in parts])
+    runs = pl.concat(parts)
+    first = _first_equal(hashes_of(runs))
+    last = _last_equal(first)
+    is_shared = pl.Series(last > np.arange(len(runs))) & pl.Series(first == np.arange(len(runs)))
+    numbers = {"first": pl.Series(part), "last": pl.Series(part[last])}
+    return runs.with_columns(**numbers).filter(is_shared).sort(RUN)
+
+
+def runs_elsewhere(shared: pl.DataFrame, number: int, keep_first: bool) -> pl.DataFrame:
+    """Return those of `shared_runs` that a part before number `number` has.
+
+    Without `keep_first`: that any other part has.
+    """
+    is_elsewhere = pl.col("first") < number
+    return shared.filter(is_elsewhere if keep_first else is_elsewhere | (pl.col("last") > number))
 
 
 def repeated_words(runs: pl.DataFrame, elsewhere: pl.DataFrame, config: SubstringsConfig) -> Places:
     """Return spans of words to cut, int64 [3, m]: text, first word, last word (exclusive), sorted.
 
-    `runs` as `candidate_runs` returns them; `elsewhere`: those of them that another part has, as
-    `shared_runs` returns them. The spans are disjoint and do not touch.
+    `runs` as `candidate_runs` returns them; `elsewhere`: those that another part has, as
+    `runs_elsewhere` returns them. The spans are disjoint and do not touch.
     """
     hashes, size = hashes_of(runs), config.min_words
     text, word = (runs[name].to_numpy().astype(np.int64) for name in ("text", "word"))

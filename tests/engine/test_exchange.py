@@ -1,4 +1,4 @@
-"""Rows that a pass over prefixes reads of the parts' tables, and back."""
+"""Exchange by hash: rows that a pass over prefixes reads of the parts' tables, and back."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from assets.deduped.repeats.table_files import rows_of_part, tables_with_prefix
+from resources.exchange import OfPart, OfPrefix
 from resources.passes import PassFiles
 from resources.store.disk import xxh3_of
+from resources.store.published import as_it_is
 from resources.store.records import FileRecord, to_line
 
 HALF = 1 << 63
@@ -47,7 +48,9 @@ def test_all_rows_with_a_prefix_are_read_and_no_file_stays_mapped(
 ) -> None:
     files = files_of(tmp_path, PARTS, rows_at_once)
 
-    low, high, both = (list(tables_with_prefix(files, place)) for place in ((0, 1), (1, 1), (0, 0)))
+    places = (0, 1), (1, 1), (0, 0)
+    of_prefixes = (OfPrefix(place, {"table": files}, None, 1) for place in places)
+    low, high, both = (list(each.tables("table")) for each in of_prefixes)
 
     assert not is_mapped(tmp_path)
     for part, *found in zip(PARTS, low, high, both, strict=True):
@@ -56,17 +59,22 @@ def test_all_rows_with_a_prefix_are_read_and_no_file_stays_mapped(
             assert_frame_equal(table, expected)
 
 
-def test_the_rows_of_a_part_are_a_view_of_the_mapped_tables(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("own", "expected"), [(PARTS[0], ["a", "c", "e"]), (PARTS[1], [])])
+def test_a_part_finds_what_was_made_of_its_hashes_under_all_prefixes(
+    tmp_path: Path, own: pl.DataFrame, expected: list[str]
+) -> None:
     tables = [
         pl.DataFrame(
-            {"part": [0, 0, 1, 3], "hash": [4, 5, 6, 7]}, schema_overrides={"part": pl.UInt32}
-        ),
-        pl.DataFrame({"part": [1, 2], "hash": [8, 9]}, schema_overrides={"part": pl.UInt32}),
+            {"hash": hashes, "text": texts},
+            schema_overrides={"hash": pl.UInt64, "text": pl.String},
+        )
+        for hashes, texts in [([1, 2], ["a", "b"]), ([], []), ([HALF, HALF], ["c", "e"]), ([], [])]
     ]
-    files = files_of(tmp_path, tables, 2)
+    own.write_ipc(tmp_path / "own.arrow", compression="uncompressed")
+    found = {"table": files_of(tmp_path, tables, 1)}
 
-    assert rows_of_part(files, 0)["hash"].to_list() == [4, 5]
-    assert rows_of_part(files, 4).height == 0
-    rows = rows_of_part(files, 1)
-    assert rows["hash"].to_list() == [6, 8]
-    assert is_mapped(tmp_path)
+    file = as_it_is(tmp_path / "own.arrow")
+    part = OfPart(0, None, {"table": (file, own.height)}, found)
+
+    assert part.look_up("table")["text"].to_list() == expected
+    assert_frame_equal(part.read("table"), own)
