@@ -39,10 +39,10 @@ ENTRY_BYTES = 224  # of a task, twice the measured peak: arrays below 32 MB stay
 MAX_PREFIX_BITS = 12
 
 
-def prefix_bits_for(num_bytes: int, memory_bytes: int) -> int:
+def prefix_bits_for(num_bytes: int, memory_bytes: int, most: int = MAX_PREFIX_BITS) -> int:
     """Return the bits of a hash that cut what takes so many bytes, so that four cuts fit memory."""
     cuts = max(1, -(-num_bytes * SIMULTANEOUS // memory_bytes))
-    return min(MAX_PREFIX_BITS, (cuts - 1).bit_length())
+    return min(most, (cuts - 1).bit_length())
 
 
 def keys_with_prefix(prefix: int, prefix_bits: int) -> tuple[int, int]:
@@ -124,11 +124,20 @@ def with_prefix(table: pl.DataFrame, place: tuple[int, int]) -> pl.DataFrame:
 def rows_with(table: pl.DataFrame, hashes: pl.Series) -> pl.DataFrame:
     """Return the rows of a table, sorted by hash, that have any of some hashes, in order.
 
-    Polars searches the table's chunks as they are mapped; NumPy would copy them into one.
+    Its chunks are searched as they are mapped: only a few pages of each are read.
     """
-    edges = {side: table["hash"].search_sorted(hashes, side=side) for side in ("left", "right")}
-    found = pl.DataFrame(edges).filter(pl.col("left") < pl.col("right")).unique().sort("left")
-    return table[found.select(pl.int_ranges("left", "right").explode()).to_series()]
+    wanted, rows, start = hashes.to_numpy(), [np.empty(0, np.int64)], 0
+    for chunk in table["hash"].get_chunks():
+        known = chunk.to_numpy()
+        first = known.searchsorted(wanted)
+        is_inside = first < len(known)
+        first = first[is_inside]
+        first = np.unique(first[known[first] == wanted[is_inside]])
+        counts = known.searchsorted(known[first], "right") - first
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows.append(start + np.repeat(first, counts) + within)
+        start += len(known)
+    return table[np.concatenate(rows)]
 
 
 def _copied(rows: pl.DataFrame) -> pl.DataFrame:
