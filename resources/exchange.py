@@ -185,9 +185,9 @@ def exchange(
 ) -> RunStage:
     """Return the `run` of a stage that exchanges records in rounds and then works part by part.
 
-    Its plan has the tasks of one pass over parts, by their names; those of others are made of them.
-    `shared` gives JSON for all prefixes, from the outcomes of the first pass. `is_kept`: the
-    manifest names the parts of all passes, not only those of the last.
+    Its plan has the tasks of one pass over parts, by their names, and those of others are made of
+    them. `shared` gives JSON for all prefixes, from the outcomes of the first pass. `is_kept`: the
+    manifest names the parts of all passes; else of the last only, whose tasks are then planned.
     """
     passes = []
     for each in rounds:

@@ -1,4 +1,4 @@
-"""Decide clusters batch by batch, carry over decisions of the last run, and publish both."""
+"""Decide clusters by prefixes of a hash, carry over decisions of the last run, and publish both."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
-import numpy as np
 import polars as pl
 
-from assets.deduped.clusters.candidate_files import PartMembers, SignedFiles, list_buffers
-from assets.deduped.clusters.component_files import Components, Pairs
+from assets.deduped.clusters.candidate_files import SignedFiles, list_buffers, members_of_part
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA, IS_REMOVED, decide
 from assets.deduped.clusters.report import largest_clusters, summarize_clusters
 from assets.deduped.deduped_records import DUPLICATES, DuplicatesNumbers
 from assets.deduped.index.band_index import rows_of, slice_of_part
 from assets.report.histograms import Summary
+from resources.exchange import Made, OfPrefix
 from resources.passes import PassFiles
 from resources.settings.dedup import DedupConfig
 from resources.store.mapped_files import map_arrow
-from resources.store.published import PublishedArray, PublishedFile
+from resources.store.published import PublishedFile
 from resources.store.records import FileRecord, PartRecord, Stats, fingerprint_of, to_json
 from resources.tasks import Task, task_by_content
 
@@ -47,49 +46,18 @@ class Decided:
 NOTHING_DECIDED = Decided(None, {})
 
 
-@dataclass(frozen=True)
-class BatchInputs:
-    """Inputs of the fifth pass: one batch, and the members and pairs of all of them."""
-
-    batch: int
-    batches: int
-    members: PassFiles
-    pairs: PassFiles
-    config: DedupConfig
-
-
-def pairs_of_batch(file: PublishedFile, batch: int, batches: int) -> Pairs:
-    """Read the pairs of a batch, uint64 [m, 2], from a file of `split_range`."""
-    stops = PublishedArray(file, np.int64, batches)
-    start, stop = np.concatenate([[0], stops.read(0, batches)])[batch : batch + 2].tolist()
-    words = PublishedArray(file, np.uint64, file.bytes // 8 - batches, 8 * batches)
-    return np.array(words.read(2 * start, 2 * stop)).reshape(-1, 2)  # no more than one is mapped
-
-
-def decide_batch(task: Task[BatchInputs]) -> list[PartRecord]:
-    """Fifth pass: decide one batch; its decisions are sorted by ref."""
-    inputs = task.payload
-    of_parts = [rows_of_batch(file, inputs.batch) for file in inputs.members.read()]
-    members = pl.concat(of_parts, rechunk=True)
+def decide_prefix(hashes: OfPrefix[DedupConfig]) -> Made:
+    """Fifth pass: decide the components with a prefix; the decisions are sorted by ref."""
+    members = pl.concat(hashes.tables("members"), rechunk=True).drop("hash")
     shingles = list_buffers(members["shingles"]) if "shingles" in members.columns else None
-    batch = inputs.batch, inputs.batches
-    pairs = np.concatenate([pairs_of_batch(file, *batch) for file in inputs.pairs.read()])
-    members = members.drop("batch", "shingles", strict=False)
-    writer = task.writer()
-    writer.write_arrow("decisions", decide(members, pairs, inputs.config, shingles))
-    return [writer.publish(Stats())]
-
-
-def rows_of_batch(file: PublishedFile, batch: int) -> pl.DataFrame:
-    """Return a copy of the members of a batch, so that no more than one file is mapped."""
-    table = map_arrow(file.checked())
-    edges = np.array([batch, batch + 1], np.uint32)
-    return table[np.arange(*np.searchsorted(table["batch"].to_numpy(), edges))]
+    pairs = pl.concat(hashes.tables("pairs")).select("earlier", "later").to_numpy()
+    members = members.drop("shingles", strict=False)
+    return Made({"decisions": decide(members, pairs, hashes.shared, shingles)})
 
 
 @lru_cache(maxsize=256)
 def mapped_decisions(file: PublishedFile) -> pl.DataFrame:
-    """Map the decisions of a batch, which every part looks into: once per process."""
+    """Map the decisions with a prefix, which every part looks into: once per process."""
     return map_arrow(file.checked())
 
 
@@ -103,8 +71,9 @@ def rows_of_part(number: int, decisions: PassFiles | None) -> Iterator[pl.DataFr
         yield of_part.with_columns(row=rows).select(list(TABLE_SCHEMA))
 
 
-def known_rows(members: Components, before: DecidedPart) -> pl.DataFrame:
+def known_rows(inputs: PublishInputs, before: DecidedPart) -> pl.DataFrame:
     """Return the rows of a part in the last run whose components have not changed."""
+    members = members_of_part(inputs.members, inputs.part.entry.id)
     rows = pl.Series(rows_of(members.row_ids[members.is_known]))
     table = pl.read_parquet(before.table.checked())
     return table.filter(pl.col("row").is_in(rows.implode()))
@@ -112,10 +81,10 @@ def known_rows(members: Components, before: DecidedPart) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class PublishInputs:
-    """Inputs of the sixth pass over a signed part: its members, old and new decisions on them."""
+    """Inputs of the sixth pass over a signed part: all members, old and new decisions on them."""
 
     part: SignedFiles
-    members: PartMembers
+    members: PassFiles
     before: DecidedPart | None
     decisions: PassFiles | None
 
@@ -147,7 +116,7 @@ def publish_part(task: Task[PublishInputs]) -> list[PartRecord]:
     inputs = task.payload
     rows = [*rows_of_part(inputs.part.entry.id, inputs.decisions)]
     if inputs.before is not None:
-        rows.append(known_rows(inputs.members.read(), inputs.before))
+        rows.append(known_rows(inputs, inputs.before))
     clusters = pl.concat(rows).sort("row", maintain_order=True).rechunk()
     return [publish_clusters(task, inputs.part, clusters)]
 

@@ -1,9 +1,10 @@
 """duplicates: clusters of equal and near-equal documents, and the document of each that stays.
 
 Seven passes: merge the pairs of each range of documents; link them to components, which is one
-task; sort the pairs of each range by batch; gather the members to decide on, part by part; decide
-them, in batches of whole components; publish the clusters of each signed part; publish what the
-next run compares. Parts of the first five are removed when the manifest is committed.
+task; sort the pairs of each range by a hash of their component; gather the members to decide on,
+part by part; decide them, by prefixes of the hash; publish the clusters of each signed part;
+publish what the next run compares. Parts of the first five are removed when the manifest is
+committed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,28 +20,27 @@ import polars as pl
 
 from assets.deduped.cluster_files import (
     NOTHING_DECIDED,
-    BatchInputs,
     Decided,
     DecidedPart,
     PartSummary,
     PublishedName,
     PublishInputs,
     StateInputs,
-    decide_batch,
+    decide_prefix,
     publish_part,
     publish_state,
     read_names,
 )
 from assets.deduped.clusters.candidate_files import (
-    BatchNumbers,
+    WORKING_SPACE,
     GatherInputs,
     PairInputs,
-    PartMembers,
     RangeInputs,
     SignedFiles,
     SplitInputs,
     find_members,
     gather_members,
+    member_bytes,
     merge_pairs,
     split_range,
 )
@@ -68,6 +68,7 @@ from assets.report.histograms import Summary, add_summaries
 from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.engine.cost import Cost
+from resources.exchange import OfPrefix, Publish, files_by_kind, prefix_bits_for
 from resources.made_under import check_made_under, is_made_by
 from resources.passes import (
     Earlier,
@@ -82,12 +83,13 @@ from resources.run_tasks import all_at_once, with_costs
 from resources.settings.dedup import DedupConfig
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
-from resources.store.records import numbers_of, required_file
+from resources.store.records import required_file
 from resources.store.snapshot import Listing
 from resources.store.store import record_name
-from resources.tasks import Outcome, Plan, Task, Work, tasks_of
+from resources.tasks import SIMULTANEOUS, Outcome, Plan, Task, Work, tasks_of
 
 DECISION_BYTES = 150  # of a member
+MOST_BITS = 16  # of prefixes that are decided one by one
 EXCERPT_CHARS = 400
 CLUSTER_COLUMNS = {
     "row": "row of the document in its part",
@@ -155,11 +157,9 @@ def plan_components(
     state, inputs, [merged] = tasks[-1], tasks[-1].payload, earlier
     rows = sorted((part.entry.id, part.entry.rows) for part in inputs.parts)
     numbers = np.array(rows, np.int64).reshape(-1, 2)
-    text_bytes = sum(part.text_bytes for part in inputs.parts) / max(1, int(numbers[:, 1].sum()))
     digests = inputs.decided.digests
     made_of = inputs.config.memory_bytes, digests.xxh3 if digests else None
-    files = list_files(merged, "merged")
-    pairs = PairInputs(numbers, files, digests, text_bytes, inputs.config)
+    pairs = PairInputs(numbers, list_files(merged, "merged"), digests)
     return [derive_task(state, "found", made_of, pairs, 0)]  # pairs are streamed
 
 
@@ -168,11 +168,11 @@ def plan_split(
 ) -> Iterator[Task[SplitInputs]]:
     """Plan the third pass: one task per range, if there is something to decide."""
     merged, [found] = earlier
-    batches, members = batches_of(found), list_files([found], "components")
-    counts = file_of(found, "counts")
-    for index, outcome in enumerate(merged if batches else ()):
-        pairs, name = file_of(outcome, "merged"), f"split-{index:05d}"
-        split = SplitInputs(pairs, counts, members, batches)
+    is_any = any(num.to_decide for num in members_by_part(found).values())
+    counts, members = file_of(found, "counts"), list_files([found], "components")
+    for index, outcome in enumerate(merged if is_any else ()):
+        pairs, name = file_of(outcome, "merged"), f"pairs-{index:05d}"
+        split = SplitInputs(pairs, counts, members)
         yield derive_task(found.task, name, [name], split, pairs.bytes)
 
 
@@ -181,12 +181,11 @@ def plan_gather(
 ) -> Iterator[Task[GatherInputs]]:
     """Plan the fourth pass: one task per signed part that has members to decide on."""
     [_merged, [found], _split], inputs = earlier, tasks[-1].payload
-    members, batches = members_by_part(found), batches_of(found)
+    numbers, members = members_by_part(found), list_files([found], "components")
     for part in inputs.parts:
-        place = members[part.entry.id]
-        if place.to_decide:
-            name, of_part = f"members-{part.entry.id:08d}", part.signatures.bytes
-            gather = GatherInputs(part, place, batches, inputs.config)
+        if numbers[part.entry.id].to_decide:
+            name, of_part = f"gathered-{part.entry.id:08d}", part.signatures.bytes
+            gather = GatherInputs(part, members, inputs.config)
             if inputs.config.reads_candidates:
                 of_part += part.documents.bytes
             yield derive_task(found.task, name, [name], gather, of_part)
@@ -194,18 +193,22 @@ def plan_gather(
 
 def plan_decide(
     _: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier
-) -> Iterator[Task[BatchInputs]]:
-    """Plan the fifth pass: one task per batch."""
+) -> Iterator[Task[OfPrefix[DedupConfig]]]:
+    """Plan the fifth pass: one task per prefix of the hash."""
     _merged, [found], split, gathered = earlier
     if not gathered:
         return
-    batches, config = batches_of(found), tasks[-1].payload.config
-    members, pairs = list_files(gathered, "members"), list_files(split, "split")
-    of_batch = sum(file_of(each, "members").bytes for each in gathered) // batches
-    for batch in range(batches):
-        name = f"decisions-{batch:05d}"
-        inputs = BatchInputs(batch, batches, members, pairs, config)
-        yield derive_task(found.task, name, [name], inputs, of_batch)
+    parts, config = tasks[-1].payload.parts, tasks[-1].payload.config
+    rows, text_bytes = sum(p.entry.rows for p in parts), sum(p.text_bytes for p in parts)
+    of_member = WORKING_SPACE * member_bytes(config, text_bytes / max(1, rows))
+    to_decide = sum(num.to_decide for num in members_by_part(found).values())
+    bits = prefix_bits_for(to_decide * of_member, config.memory_bytes, MOST_BITS)
+    files = files_by_kind(gathered) | files_by_kind(split)
+    of_prefix = sum(file_of(each, "members").bytes for each in gathered) >> bits
+    for prefix in range(1 << bits):
+        name, place = f"decided-{prefix:05d}", (prefix, bits)
+        inputs = OfPrefix(place, files, config, config.memory_bytes // SIMULTANEOUS)
+        yield derive_task(found.task, name, [name, bits], inputs, of_prefix)
 
 
 def plan_publish(
@@ -216,13 +219,14 @@ def plan_publish(
         yield from tasks[:-1]
         return
     _merged, [found], _split, _gathered, decided = earlier
-    state, inputs, members = tasks[-1], tasks[-1].payload, members_by_part(found)
+    state, inputs, numbers = tasks[-1], tasks[-1].payload, members_by_part(found)
+    members = list_files([found], "components")
     decisions = list_files(decided, "decisions") if decided else None
     for part in inputs.parts:
-        place, before = members[part.entry.id], inputs.decided.parts.get(part.entry.id)
-        publish = PublishInputs(part, place, before, decisions)
-        name, work_bytes = f"{part.entry.id:08d}", DECISION_BYTES * place.count
-        if before is not None and before.candidates == place.count and not place.to_decide:
+        num, before = numbers[part.entry.id], inputs.decided.parts.get(part.entry.id)
+        publish = PublishInputs(part, members, before, decisions)
+        name, work_bytes = f"{part.entry.id:08d}", DECISION_BYTES * num.all
+        if before is not None and before.candidates == num.all and not num.to_decide:
             yield state.sibling(name, before.fingerprint, publish, work_bytes=work_bytes)
         else:  # its fingerprint is known when its clusters are
             yield derive_task(found.task, name, [name], publish, work_bytes)
@@ -235,7 +239,7 @@ def plan_state(_: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier)
         return [state]
     members = members_by_part(components[0])
     names = {
-        record.name: PublishedName(record.fingerprint, members[int(record.name)].count)
+        record.name: PublishedName(record.fingerprint, members[int(record.name)].all)
         for outcome in published
         for record in outcome.records
     }
@@ -244,25 +248,25 @@ def plan_state(_: Corpus, tasks: list[Task[ClusteringInputs]], earlier: Earlier)
     return [state.sibling(state.name, state.fingerprint, StateInputs(digests, names), work_bytes=0)]
 
 
-def members_by_part(found: Outcome) -> dict[int, PartMembers]:
-    """Return the place of each part's members among all that were found."""
+class NumMembers(NamedTuple):
+    """Number of all members in a part, and of those to be decided."""
+
+    all: int
+    to_decide: int
+
+
+def members_by_part(found: Outcome) -> dict[int, NumMembers]:
+    """Return the numbers of members of each part, by its id."""
     counts = np.fromfile(file_of(found, "counts").checked(), np.int64).reshape(3, -1)
-    stops, files = np.cumsum(counts[1]), list_files([found], "components")
-    places = np.stack([counts[0], stops - counts[1], stops, counts[2]], axis=1)
-    return {number: PartMembers(files, *place) for number, *place in places.tolist()}
-
-
-def batches_of(found: Outcome) -> int:
-    """Return the number of batches that components are decided in."""
-    return numbers_of(found.records[0], BatchNumbers).batches
+    return {part: NumMembers(*numbers) for part, *numbers in counts.T.tolist()}
 
 
 PASSES = (
     Pass(merge_pairs, plan_merge, is_kept=False),
     Pass(find_members, plan_components, shares_memory=True, is_kept=False),
-    Pass(split_range, plan_split, shares_memory=True, is_kept=False),
-    Pass(gather_members, plan_gather, is_kept=False),
-    Pass(decide_batch, plan_decide, shares_memory=True, is_kept=False),
+    Pass(Publish(split_range), plan_split, shares_memory=True, is_kept=False),
+    Pass(Publish(gather_members), plan_gather, is_kept=False),
+    Pass(Publish(decide_prefix), plan_decide, shares_memory=True, is_kept=False),
     Pass(publish_part, plan_publish),
     Pass(publish_state, plan_state),
 )

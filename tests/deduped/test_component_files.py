@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from assets.deduped.clusters.component_files import (
     Components,
-    batch_of,
     find_components,
     live_pairs,
     new_array,
@@ -20,7 +19,7 @@ from assets.deduped.clusters.component_files import (
     pairs_between,
     range_borders,
     rows_up_to,
-    split_pairs,
+    undecided_pairs,
     unique_blocks,
 )
 from assets.deduped.kernels.union_find import link_pairs, number_components
@@ -77,12 +76,14 @@ def find(ranges: list[NDArray[np.uint64]], scratch: Path) -> Components:
     return Components(found.row_ids, found.labels, np.zeros(len(found.row_ids), np.bool_))
 
 
-def split(ranges: list[NDArray[np.uint64]], members: Components, batches: int) -> list[list[Pair]]:
-    found: list[list[Pair]] = [[] for _ in range(batches)]
+def split(ranges: list[NDArray[np.uint64]], members: Components) -> dict[int, list[Pair]]:
+    """The pairs of each hash."""
+    found: dict[int, list[Pair]] = {}
     for pairs in ranges:
-        stops, in_batches = split_pairs(pairs, members, batches)
-        for batch, rows in enumerate(np.split(in_batches, stops[:-1])):
-            found[batch] += [(a, b) for a, b in rows.tolist()]
+        table = undecided_pairs(pairs, members)
+        assert table["hash"].is_sorted()
+        for hashed, *pair in table.iter_rows():
+            found.setdefault(hashed, []).append((pair[0], pair[1]))
     return found
 
 
@@ -154,15 +155,6 @@ def test_parents_of_four_and_of_eight_bytes_link_alike() -> None:
     assert (four == eight).all() and (is_member[0] == is_member[1]).all()
 
 
-def test_batches_are_of_nearly_equal_size_and_named_by_the_label_alone() -> None:
-    labels = np.arange(100_000, dtype=np.uint64) << np.uint64(32)
-    batches = batch_of(labels, 7)
-
-    assert np.bincount(batches, minlength=7) == pytest.approx(100_000 / 7, rel=0.03)
-    assert (batch_of(labels[::-1], 7)[::-1] == batches).all()
-    assert not batch_of(labels, 1).any()
-
-
 @settings(max_examples=40)
 @given(st.lists(pairs_of_file, max_size=4), MEMORY, st.sampled_from([1, 2, 5, MANY]))
 def test_components_equal_the_reference_for_any_ranges_and_blocks(
@@ -180,22 +172,21 @@ def test_components_equal_the_reference_for_any_ranges_and_blocks(
 
 
 @settings(max_examples=25)
-@given(st.lists(pairs_of_file, min_size=1, max_size=4), st.integers(1, 5), MEMORY)
-def test_batches_hold_every_pair_once_and_whole_components(
-    files: list[list[Pair]], batches: int, memory_bytes: int
+@given(st.lists(pairs_of_file, min_size=1, max_size=4), MEMORY)
+def test_each_pair_is_under_the_hash_of_its_component(
+    files: list[list[Pair]], memory_bytes: int
 ) -> None:
     pairs = {(min(pair), max(pair)) for file in files for pair in file}
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         ranges = merge(write_files(scratch, files), memory_bytes)
-        found = split(ranges, find(ranges, scratch), batches)
+        found = split(ranges, find(ranges, scratch))
 
-    assert sorted(pair for batch in found for pair in batch) == sorted(pairs)
-    assert all(batch == sorted(batch) for batch in found)
-    labels, homes = reference(list(pairs)), dict[int, int]()
-    for number, batch in enumerate(found):
-        for one, _ in batch:
-            assert homes.setdefault(labels[one], number) == number
+    assert sorted(pair for each in found.values() for pair in each) == sorted(pairs)
+    labels = reference(list(pairs))
+    homes = {hashed: {labels[one] for one, _ in each} for hashed, each in found.items()}
+    assert all(len(home) == 1 for home in homes.values())
+    assert len(homes) == len(set(labels.values()))
 
 
 def test_ranges_hold_nearly_as_many_pairs(tmp_path: Path) -> None:
@@ -255,7 +246,7 @@ def test_no_pairs_have_no_components(tmp_path: Path) -> None:
     members = find([nothing], tmp_path)
 
     assert labels_of(members) == {}
-    assert split([nothing], members, 2) == [[], []]
+    assert split([nothing], members) == {}
 
 
 def test_pairs_of_parts_that_are_gone_are_passed_over(tmp_path: Path) -> None:
@@ -272,4 +263,4 @@ def test_pairs_of_other_components_are_refused(tmp_path: Path) -> None:
     members = find([as_pairs([(ref(0), ref(1))])], tmp_path)
 
     with pytest.raises(ValueError, match="pass the pairs that the components were made of"):
-        split([as_pairs([(ref(2), ref(3))])], members, 2)
+        split([as_pairs([(ref(2), ref(3))])], members)

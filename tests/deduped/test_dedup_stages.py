@@ -264,8 +264,8 @@ def test_clusters_do_not_depend_on_the_number_of_batches_and_ranges(
     run_passes(limited, plan.tasks, PASSES[:5])
     parts = corpus.store.root / "duplicates" / "all" / "_parts"
     assert len(list(parts.glob("merged-*"))) > 3
-    assert len(list(parts.glob("decisions-*"))) > 3
-    assert len(list(parts.glob("members-*"))) > 3
+    assert len(list(parts.glob("decided-*"))) > 3
+    assert len(list(parts.glob("gathered-*"))) > 3
     build(limited, "duplicates")
 
     assert hashes(corpus.store.root / "duplicates") == before

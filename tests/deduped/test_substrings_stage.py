@@ -115,7 +115,7 @@ def test_tasks_are_as_large_for_many_parts_as_for_few(
         sizes.append({task.name.split("-")[0]: len(pickle.dumps(task)) for task in seen})
 
     assert {"picks", "twice", "runs", "elsewhere", "spans"} < sizes[0].keys()
-    assert {"count", "select", "collect", "total", "merged", "split"} < sizes[0].keys()
+    assert {"count", "select", "collect", "total", "merged", "pairs"} < sizes[0].keys()
     once = {"found", "components"}  # of duplicates: one task each, 50 and 160 bytes a part
     assert all(
         abs(sizes[1][name] - size) < 100

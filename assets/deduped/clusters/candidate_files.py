@@ -1,20 +1,18 @@
 """Find the members of candidate components, and gather them from signed parts.
 
 Four passes: merge the pairs of each range of documents; link them to components, which is one task;
-sort the pairs of each range by the batch of their component; publish, per signed part, the members
-to decide on, sorted so too. A batch holds whole components, as many as fit the memory. A component
-with the same members as in the last run is not gathered again: the last decision still holds.
+sort the pairs of each range by a hash of their component; publish, per signed part, the members to
+decide on, sorted so too: components are decided by prefixes of the hash. A component with the same
+members as in the last run is not gathered again: the last decision still holds.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -23,29 +21,29 @@ from assets.deduped.clusters.cleanliness import text_facts
 from assets.deduped.clusters.component_files import (
     Components,
     Found,
-    batch_of,
     find_components,
     live_pairs,
     pairs_between,
-    split_pairs,
+    undecided_pairs,
     unique_blocks,
 )
-from assets.deduped.index.band_index import rows_of
+from assets.deduped.index.band_index import row_ids_of, rows_of
 from assets.deduped.index.ledger import LedgerEntry
 from assets.text.list_columns import as_numpy
 from corpus_loader.permutation import mix64
+from resources.exchange import Made
 from resources.passes import PassFiles
 from resources.settings.dedup import DedupConfig
 from resources.store.disk import TEMPORARY_PREFIX
 from resources.store.mapped_files import map_array, map_arrow
 from resources.store.published import PublishedArray, PublishedFile
 from resources.store.records import PartRecord, Stats
-from resources.tasks import SIMULTANEOUS, Task
+from resources.tasks import Task
 
 BLOCK_ROWS = 1 << 20
 SALTS = np.array([0, 0x9E3779B97F4A7C15], np.uint64)  # make two hashes of one
 FIXED_MEMBER_BYTES = 540  # of a member in a Polars frame, without its signature and shingles
-WORKING_SPACE = 4  # memory that deciding takes, over the members of a batch
+WORKING_SPACE = 4  # memory that deciding takes, over the members that are decided at once
 
 Words = NDArray[np.uint64]
 
@@ -74,49 +72,29 @@ class RangeInputs:
 class PairInputs:
     """Inputs of the second pass: merged pairs, and the digests of the last run, if there are any.
 
-    `numbers`, int64 [p, 2], are id and rows of each part, ascending; `text_bytes` the mean length
-    of a text.
+    `numbers`, int64 [p, 2], are id and rows of each part, ascending.
     """
 
     numbers: NDArray[np.int64]
     pairs: PassFiles
     digests: PublishedFile | None
-    text_bytes: float
-    config: DedupConfig
 
 
-class BatchNumbers(msgspec.Struct, frozen=True):
-    """Number of batches in which the members are decided; 0 if all are known."""
-
-    batches: int
-
-
-@dataclass(frozen=True)
-class PartMembers:
-    """The place of a part's members in the file of all members, and how many are to be decided."""
-
-    files: PassFiles
-    start: int
-    stop: int
-    to_decide: int
-
-    @property
-    def count(self) -> int:
-        """Number of the part's documents with a candidate."""
-        return self.stop - self.start
-
-    def read(self) -> Components:
-        """Read the part's members."""
-        arrays = member_arrays(self.files)
-        return Components(*(array.read(self.start, self.stop) for array in arrays))
-
-
-def member_arrays(files: PassFiles) -> Iterator[PublishedArray]:
-    """Yield the row ids, labels and flags of all members."""
+def members_between(files: PassFiles, first: int, stop: int) -> Components:
+    """Read the members with row ids from `first` up to `stop`."""
     (file,) = files.read()
     count = file.bytes // 17  # two words and a flag
-    for dtype, offset in ((np.uint64, 0), (np.uint64, 8), (np.bool_, 16)):
-        yield PublishedArray(file, dtype, count, offset * count)
+    kinds = ((np.uint64, 0), (np.uint64, 8), (np.bool_, 16))
+    arrays = [PublishedArray(file, dtype, count, offset * count) for dtype, offset in kinds]
+    edges = np.array([first, stop], np.uint64)
+    start, end = arrays[0].mapped.searchsorted(edges).tolist()
+    return Components(*(array.read(start, end) for array in arrays))
+
+
+def members_of_part(files: PassFiles, number: int) -> Components:
+    """Read the members of a part."""
+    first, stop = row_ids_of(np.array([number, number + 1]), np.zeros(2, np.int64)).tolist()
+    return members_between(files, first, stop)
 
 
 @dataclass(frozen=True)
@@ -126,7 +104,6 @@ class SplitInputs:
     pairs: PublishedFile
     counts: PublishedFile
     members: PassFiles
-    batches: int
 
 
 @dataclass(frozen=True)
@@ -134,8 +111,7 @@ class GatherInputs:
     """Inputs of the fourth pass over a signed part."""
 
     part: SignedFiles
-    members: PartMembers
-    batches: int
+    members: PassFiles
     config: DedupConfig
 
 
@@ -169,28 +145,16 @@ def find_members(task: Task[PairInputs]) -> list[PartRecord]:
         writer.write_arrays("counts", ids, counts, to_decide)
         writer.write_arrays("components", found.row_ids, found.labels, is_known)
         writer.write_arrays("digests", found.components, digests[:, 0], digests[:, 1])
-        batches = count_batches(int(to_decide.sum()), inputs)
-        return [writer.publish(Stats(numbers=BatchNumbers(batches)))]
+        return [writer.publish(Stats())]
 
 
-def split_range(task: Task[SplitInputs]) -> list[PartRecord]:
-    """Third pass: sort the pairs of a range by batch; where those of each end comes first."""
-    inputs, writer = task.payload, task.writer()
+def split_range(inputs: SplitInputs) -> Made:
+    """Third pass: sort the pairs of a range by the hash of their component."""
     parts, number, _ = np.fromfile(inputs.counts.checked(), np.int64).reshape(3, -1)
     pairs = np.fromfile(inputs.pairs.checked(), np.uint64).reshape(-1, 2)
     pairs = live_pairs(pairs, parts[number > 0])
-    arrays = [*member_arrays(inputs.members)]
-    ends = pairs[[0, -1], 0] if len(pairs) else np.zeros(2, np.uint64)
-    first, last = arrays[0].mapped.searchsorted(ends).tolist()
-    members = Components(*(array.read(first, last + 1) for array in arrays))
-    writer.write_arrays("split", *split_pairs(pairs, members, inputs.batches))
-    return [writer.publish(Stats())]
-
-
-def count_batches(to_decide: int, inputs: PairInputs) -> int:
-    """Return the number of batches, so that SIMULTANEOUS of them fit the memory."""
-    of_members = to_decide * member_bytes(inputs.config, inputs.text_bytes)
-    return -(-of_members * WORKING_SPACE * SIMULTANEOUS // inputs.config.memory_bytes)
+    first, last = pairs[[0, -1], 0].tolist() if len(pairs) else (0, 0)
+    return Made({"pairs": undecided_pairs(pairs, members_between(inputs.members, first, last + 1))})
 
 
 def read_digests(file: PublishedFile | None) -> tuple[Words, Words]:
@@ -234,16 +198,13 @@ def member_bytes(config: DedupConfig, text_bytes: float) -> int:
     return FIXED_MEMBER_BYTES + 4 * config.num_values + int(shingles)
 
 
-def gather_members(task: Task[GatherInputs]) -> list[PartRecord]:
-    """Fourth pass: gather the members of a part whose component is not known, sorted by batch."""
-    inputs, members = task.payload, task.payload.members.read()
-    row_ids, labels = members.row_ids[~members.is_known], members.labels[~members.is_known]
-    batches = batch_of(labels, inputs.batches).astype(np.uint32)
-    order = np.argsort(batches, kind="stable")
+def gather_members(inputs: GatherInputs) -> Made:
+    """Fourth pass: gather the members of a part to decide on, by the hash of their component."""
+    members = members_of_part(inputs.members, inputs.part.entry.id)
+    row_ids, hashes = members.row_ids[~members.is_known], mix64(members.labels[~members.is_known])
+    order = np.argsort(hashes)
     gathered = read_members(inputs.part, row_ids[order], inputs.config)
-    writer = task.writer()
-    writer.write_arrow("members", gathered.with_columns(batch=pl.Series(batches[order])))
-    return [writer.publish(Stats())]
+    return Made({"members": gathered.with_columns(hash=pl.Series(hashes[order]))})
 
 
 def read_members(part: SignedFiles, row_ids: Words, config: DedupConfig) -> pl.DataFrame:

@@ -5,7 +5,7 @@ same pairs many times (three of four in eight files), so tasks merge them first:
 one range of documents from all files, in bounded blocks. One task links what is left, in a
 twentieth of the time. Documents are numbered in ingest order, and union-find keeps their parents, 4
 bytes each, in a mapped file: the system writes out what the memory has no room for. Pairs are then
-sorted by the batch of their component, by ranges again.
+sorted by the hash of their component, by ranges again.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from assets.deduped.index.band_index import (
@@ -97,11 +98,6 @@ def numbered_row_ids(numbers: Integers, edges: Integers) -> RowIds:
     return row_ids_of(parts, numbers - edges[parts])
 
 
-def batch_of(labels: RowIds, batches: int) -> Integers:
-    """Return the batch, int64 [n] in [0, batches), of each component by a hash of its label."""
-    return (mix64(labels) % np.uint64(batches)).astype(np.int64)
-
-
 def range_borders(files: Sequence[PublishedFile], memory_bytes: int) -> list[tuple[int, int]]:
     """Cut the row ids into ranges that the first rows of as many pairs are in.
 
@@ -173,11 +169,10 @@ def _link(pairs: Pairs, edges: Integers, parents: NDArray[Any]) -> None:
         )
 
 
-def split_pairs(pairs: Pairs, members: Components, batches: int) -> tuple[NDArray[np.int64], Pairs]:
-    """Sort the pairs of components that are not known by batch, stable.
+def undecided_pairs(pairs: Pairs, members: Components) -> pl.DataFrame:
+    """Return the pairs of components that are not known, sorted by the hash of their label.
 
-    `batch_of` gives the batch of a component. Returns where the pairs of each batch end, int64
-    [batches], and the pairs. `members` has at least the first rows of the pairs.
+    `members` has at least the first rows of the pairs. Columns, UInt64: hash, earlier, later.
     """
     places = np.minimum(members.row_ids.searchsorted(pairs[:, 0]), len(members.row_ids) - 1)
     if (members.row_ids[places] != pairs[:, 0]).any():
@@ -185,10 +180,9 @@ def split_pairs(pairs: Pairs, members: Components, batches: int) -> tuple[NDArra
             "a pair is of no component: pass the pairs that the components were made of"
         )
     is_undecided = ~members.is_known[places]
-    of_pairs = batch_of(members.labels[places[is_undecided]], batches)
-    order = np.argsort(of_pairs, kind="stable")
-    stops = np.searchsorted(of_pairs[order], np.arange(batches), side="right")
-    return stops, pairs[is_undecided][order]
+    hashes, (earlier, later) = mix64(members.labels[places[is_undecided]]), pairs[is_undecided].T
+    columns = {"hash": hashes, "earlier": earlier, "later": later}
+    return pl.DataFrame(columns, {name: pl.UInt64 for name in columns}).sort("hash")
 
 
 def unique_blocks(runs: Sequence[Run], block_rows: int) -> Iterator[Pairs]:
