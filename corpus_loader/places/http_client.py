@@ -31,15 +31,12 @@ READ_SECONDS = 30.0  # for each read of the socket
 ANSWER_SECONDS = 120.0  # for all headers of an answer
 BLOCK_SECONDS = 60.0  # for each block of 1 MB
 CLOSE_SECONDS = 1.0  # for the server to close the connection after the last byte
-LISTING_BYTES = 1 << 24
 SECONDS_DIGITS = 9  # of a Retry-After that is taken for a number
 OK, PARTIAL, NOT_MODIFIED, UNSATISFIABLE = 200, 206, 304, 416
-NOT_THERE = frozenset({403, 404, 410})  # 403: what S3 says of a missing key to who may not list
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 SECRET_HEADERS = frozenset({"Authorization", "Cookie", "Proxy-authorization"})  # as urllib spells
 RATE_LIMIT = re.compile(r"\br=0;t=(\d+)")  # "api";r=0;t=55: none left for 55 s
-LINK = re.compile(rb'href="([^"?#/]+/?)"')
 
 
 class StatusError(CorpusError):
@@ -49,49 +46,6 @@ class StatusError(CorpusError):
         self.status = status
         self.fact = status_text(status)
         super().__init__(f"{shown(url)}: {self.fact}")
-
-
-class HttpTransport:
-    """Files under an http or https URL, as a Transport (transports.py)."""
-
-    def __init__(self, url: str) -> None:
-        self.base = url.rstrip("/")
-
-    def blocks(self, name: str, start: int) -> Iterator[bytes]:
-        """Yield the bytes of a file from `start` on, by a range request."""
-        with self.ask(name, start) as answer:
-            skip = start if answer.status == OK else 0  # a server that knows no ranges
-            while block := read_block(answer):
-                if len(block) > skip:
-                    yield block[skip:]
-                skip = max(0, skip - len(block))
-
-    def names(self, folder: str) -> list[str] | None:
-        """List the links on the page of a folder, as most servers make it; None without a page."""
-        try:
-            with self.ask(f"{folder}/", 0) as answer:
-                page = answer.read(LISTING_BYTES)
-        except (FileNotFoundError, Interrupted, CorpusError):
-            return None
-        links = [
-            urllib.parse.unquote(link.decode("ascii", "replace")) for link in LINK.findall(page)
-        ]
-        return sorted({link.rstrip("/") for link in links}) or None
-
-    def ask(self, name: str, start: int) -> Answer:
-        """Request a file from `start` on; the answer is open, successful and of that range."""
-        url = f"{self.base}/{urllib.parse.quote(name)}"
-        try:
-            answer = open_url(url, {"Range": f"bytes={start}-"} if start else {})
-        except StatusError as error:
-            if error.status in NOT_THERE:
-                raise FileNotFoundError(str(error)) from None
-            raise
-        begins = answer.headers.get("Content-Range", "").startswith(f"bytes {start}-")
-        if answer.status == PARTIAL and not begins:
-            answer.close()
-            raise CorpusError(f"{url}: the server sent another range than from byte {start}")
-        return answer
 
 
 def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = None) -> Answer:

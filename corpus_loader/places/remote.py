@@ -30,7 +30,7 @@ from corpus_loader.places.files import (
 from corpus_loader.places.object_stores import open_objects
 from corpus_loader.places.stage_names import MIXED
 from corpus_loader.places.threads import map_in_threads
-from corpus_loader.places.transports import Transport, is_there, read_blocks
+from corpus_loader.places.transports import Transport, read_blocks
 
 DEFAULT_BYTES = 64 << 30
 ASKED_AT_ONCE = 16
@@ -71,7 +71,7 @@ def open_transport(url: str) -> Transport:
     The clients are imported here: a corpus in a folder pays for neither.
     """
     if urllib.parse.urlsplit(url).scheme in ("http", "https"):
-        from corpus_loader.places.http_client import HttpTransport
+        from corpus_loader.places.http_transport import HttpTransport
 
         return HttpTransport(url)
     return open_objects(url)
@@ -140,6 +140,15 @@ class RemoteStore:
             except CorpusError as error:
                 raise CorpusError(f"{self.url}: {name}: {error}") from error
             yield path
+
+
+def is_there(transport: Transport, name: str) -> bool:
+    """Check that a file exists."""
+    try:
+        next(read_blocks(transport, name), b"")
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def default_folder() -> Path:

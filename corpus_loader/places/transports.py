@@ -117,12 +117,3 @@ def read_blocks(transport: Transport, name: str) -> Iterator[bytes]:
 def pause(failures: int) -> None:
     """Wait before the next attempt, longer after every failure."""
     time.sleep(wait_seconds(failures))
-
-
-def is_there(transport: Transport, name: str) -> bool:
-    """Check that a file exists."""
-    try:
-        next(read_blocks(transport, name), b"")
-    except FileNotFoundError:
-        return False
-    return True

@@ -16,13 +16,13 @@ import pytest
 from corpus_loader.places import http_client
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.http_client import (
-    HttpTransport,
     Reach,
     StatusError,
     open_url,
     reach_of,
     read_block,
 )
+from corpus_loader.places.http_transport import HttpTransport
 from corpus_loader.places.transports import Interrupted
 
 Speech = Callable[[socket.socket], None]
