@@ -8,6 +8,7 @@ import tomllib
 from importlib import invalidate_caches
 from pathlib import Path
 
+from assets.raw.readers import formats
 from resources.engine.ray_driver import code_digest
 from resources.settings import plug_ins
 
@@ -34,4 +35,6 @@ def forget() -> None:
         del sys.modules[name]
     plug_ins.plug_ins.cache_clear()
     plug_ins.digest_of.cache_clear()
+    formats.foreign_format.cache_clear()
+    formats.foreign_endings.cache_clear()
     code_digest.cache_clear()

@@ -264,9 +264,10 @@ def exit_code_of(error: Exception) -> int | None:
     # After the verb ran these cost nothing; before it, `corpus --help` would wait for them.
     from resources.errors import InputError, UsageError
     from resources.settings.pipeline import SettingsError
+    from resources.settings.plug_ins import PlugInError
     from resources.store.store import StoreError
 
-    if isinstance(error, SettingsError | UsageError | InputError):
+    if isinstance(error, SettingsError | UsageError | InputError | PlugInError):
         return 2
     return 1 if isinstance(error, StoreError) else None
 

@@ -3,8 +3,9 @@
     [project.entry-points."tokenmill.formats"]
     json_lines = "my_package.writer:JSON_LINES"
 
-Nothing is used because it is installed: pipeline.yaml names what it wants. The output depends on
-the code of a plug-in, so its name, version and the digest of its files belong to fingerprints.
+No rule or shard format is used because it is installed: pipeline.yaml names what it wants. A reader
+is used where it is named, and for files with an ending that only it has. The output depends on the
+code of a plug-in, so its name, version and the digest of its files belong to fingerprints.
 """
 
 from __future__ import annotations

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
+import zipfile
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -11,18 +13,24 @@ from typing import Any
 
 import polars as pl
 import pytest
-from builders import Build, open_corpus, sentence, write_corpus
+from builders import Build, open_corpus, published, sentence, write_corpus
 from plug_in_package import forget, install
+from verbs import Cli
 
+from assets.raw.places.find_inputs import find_inputs
+from assets.raw.readers.formats import tell_format
 from resources.engine.ray_driver import code_digest
+from resources.errors import InputError
 from resources.settings import plug_ins
 from resources.settings.pipeline import SettingsError
 from resources.settings.plug_ins import PlugInError
+from resources.settings.sources import SourceConfig
 
 SOURCES = [
     {"name": "prose", "where": "input/prose/*"},
     {"name": "notes", "where": "input/fortunes/*", "format": "fortunes"},
 ]
+PHASES = [{"name": "p", "weighting": "natural", "batch_samples": 4}]
 ADDED: dict[str, Any] = {
     "sources": SOURCES,
     "filters": {"plug_ins": ["shouting"], "rules": {"custom": {"shouting": 0.5}}},
@@ -63,6 +71,83 @@ def test_a_package_adds_a_reader_a_rule_and_a_format(
     rows = sum(len((folder / file["name"]).read_text().splitlines()) for file in index["files"])
     parts = corpus.store.newest("sharded", "prose").parts
     assert rows == sum(part.stats.rows_kept for part in parts)
+
+
+def test_a_reader_is_found_by_the_endings_that_it_names(
+    installed: Path, tmp_path: Path, build: Build
+) -> None:
+    (tmp_path / "mail/zipped").mkdir(parents=True)
+    (tmp_path / "mail/a.FORTUNES").write_text("one\n%\ntwo\n")
+    (tmp_path / "mail/b.fortunes.gz").write_bytes(gzip.compress(b"three\n"))
+    (tmp_path / "mail/c.other").write_text("no format")
+    with zipfile.ZipFile(tmp_path / "mail/zipped/d.zip", "w") as archive:
+        archive.writestr("d.fortunes", "four\n%\n")
+    named = {"name": "named", "where": "mail/", "format": "fortunes"}
+    sources = [named, {"name": "auto", "where": "mail/"}]
+    corpus = open_corpus(write_corpus(tmp_path, sources=sources, phases=PHASES))
+    build(corpus, "raw")
+    assert published(corpus, "named")["text"].to_list() == ["one", "two", "three"]
+    assert published(corpus, "auto")["text"].to_list() == ["one", "two", "three", "four"]
+
+
+def test_a_zip_is_read_again_by_other_code_of_a_reader(
+    installed: Path, tmp_path: Path, build: Build
+) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.fortunes", "one\n")
+    sources = [{"name": "s", "where": "a.zip"}]
+    corpus = open_corpus(write_corpus(tmp_path, sources=sources, phases=PHASES))
+    build(corpus, "raw")
+    reader = installed / "tokenmill_examples/reader.py"
+    reader.write_text(reader.read_text().replace(".join(lines)", ".join(lines).upper()"))
+    forget()
+    build(corpus, "raw")
+    assert published(corpus, "s")["text"].to_list() == ["ONE"]
+
+
+@pytest.mark.parametrize(
+    ("endings", "said"),
+    [
+        ('(".fortunes", "fortune")', "'fortune' is among the `endings` of the reader 'fortunes'"),
+        ('(".fortunes.gz",)', "'.fortunes.gz' is among the `endings`"),
+        ('(".Fortunes",)', "'.Fortunes' is among the `endings`"),
+    ],
+)
+def test_an_ending_that_no_file_has_is_named(
+    installed: Path, endings: str, said: str, tmp_path: Path
+) -> None:
+    reader = installed / "tokenmill_examples/reader.py"
+    reader.write_text(reader.read_text().replace('(".fortunes",)', endings))
+    (tmp_path / "a.unknown").touch()
+    source = SourceConfig(name="s", where=("a.unknown",))
+    with pytest.raises(InputError, match=said):
+        find_inputs(source, tmp_path, tmp_path / "store/_downloads")
+
+
+def test_an_ending_of_two_packages_is_refused_and_one_of_ours_stays_ours(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = installed / "tokenmill_examples/reader.py"
+    added = '\nOTHER = Format("other", (".fortunes", ".txt"), read)\n'
+    reader.write_text(reader.read_text() + added)
+    other = EntryPoint("other", "tokenmill_examples.reader:OTHER", "tokenmill.readers")
+    monkeypatch.setitem(plug_ins.plug_ins("readers"), "other", other)
+    assert tell_format("a.txt") == ("txt", None)
+    with pytest.raises(PlugInError, match="an ending of the formats fortunes and other, which"):
+        tell_format("a.fortunes")
+
+
+def test_init_and_try_know_the_endings_of_packages(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    (tmp_path / "own").mkdir()
+    texts = [f"{sentence(number)}\n{sentence(number + 1)}" for number in range(40)]
+    (tmp_path / "own/a.fortunes").write_text("\n%\n".join(texts))
+    monkeypatch.chdir(tmp_path)
+    assert "1 file (fortunes)" in cli.out("init", "own")
+    assert "40" in cli.out("try", "own")
+    (tmp_path / "empty").mkdir()
+    assert ".fortunes" in cli.err(2, "init", "empty")
 
 
 def parts_of(corpus: Any) -> dict[tuple[str, str], Any]:

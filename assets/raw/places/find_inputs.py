@@ -32,7 +32,7 @@ from assets.raw.places.local_files import (
     search,
 )
 from assets.raw.places.object_files import find_objects
-from assets.raw.readers.formats import FORMATS, split_compression, tell_format
+from assets.raw.readers import formats
 from assets.raw.readers.input_file import Compression, InputFile
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.url_secrets import shown
@@ -165,7 +165,7 @@ def _no_match(
 
 def _unread_formats(url: str, names: Sequence[str]) -> str:
     """Say that a dataset of the hub has files in formats without a reader only, and what to do."""
-    split = (split_compression(name.lower()) for name in names)
+    split = (formats.split_compression(name.lower()) for name in names)
     endings = Counter(os.path.splitext(inner)[1] + (f".{c}" if c else "") for inner, c in split)
     found = ", ".join(
         f"{ending or 'no ending'} ({number:,})"
@@ -175,7 +175,7 @@ def _unread_formats(url: str, names: Sequence[str]) -> str:
     repository = parts["repository"] if parts else url
     return (
         f"{shown(url)} has no file in a format that is read, only {found}. Read are "
-        f"{', '.join(FORMATS)}. Export the dataset to "
+        f"{', '.join([*formats.FORMATS, *formats.foreign_names()])}. Export the dataset to "
         f"Parquet once, with `datasets.load_dataset({repository!r}, split='train').to_parquet("
         "'train.parquet')`, and name that file in `where`."
     )
@@ -283,17 +283,18 @@ def is_readme(name: str) -> bool:
 
 def _readable(match: Match, source: SourceConfig) -> _Readable | None:
     """Return a file with the format in which it is read; None if no reader takes it."""
-    told, compression = tell_format(match.name)
-    file_format = told if source.format == "auto" else source.format
-    if match.matched_by == "folder" and (told != file_format or is_readme(match.name)):
-        return None
+    ending, compression = formats.split_ending(match.name)
+    file_format = formats.format_of_ending(ending) if source.format == "auto" else source.format
     if file_format is None and match.matched_by != "named":
         return None
     if file_format is None:
         raise InputError(
             f"the format of {match.name!r} cannot be told from its name. "
-            f"Set `format` to one of {', '.join(FORMATS)}."
+            f"Set `format` to one of {', '.join([*formats.FORMATS, *formats.foreign_names()])}."
         )
+    is_named_so = ending in formats.format_named(file_format).endings and not is_readme(match.name)
+    if match.matched_by == "folder" and not is_named_so:
+        return None
     return _Readable(match, file_format, compression) if is_utf8(match.name) else None
 
 

@@ -29,7 +29,7 @@ class Format:
     slices        what `start` and `stop` of a slice between borders count
     index         bytes that every slice needs: the first or last ones of a file
     columns       return the names of a table's columns: one of them must be the text's
-    is_member     a member of a zip archive is read as a file of it
+    is_member     a member of a zip archive with one of the endings is read as a file of it
     is_container  its files hold records of other kinds, which are counted by reason
     is_packed     it compresses inside
     has_pages     its texts are those of HTML pages, without any markup
@@ -44,7 +44,7 @@ class Format:
     slices: Literal["records", "row_groups"] = "records"
     index: Literal["", "first", "last"] = ""
     columns: Callable[[InputFile], list[str]] | None = None
-    is_member: bool = False
+    is_member: bool = True
     is_container: bool = False
     is_packed: bool = False
     has_pages: bool = False

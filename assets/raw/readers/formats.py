@@ -3,12 +3,15 @@
 To add one, write `read_NAME.py` with a function that yields the records of a file and its `Format`,
 name that in FORMATS, and its name in `FILE_FORMATS` (resources/settings/sources.py), so that a
 source may set it as its `format`. For records that are read front to back, a name, endings and the
-function are enough. Another package names its `Format` as an entry point of `tokenmill.readers`.
+function are enough. Another package names its `Format` as an entry point of `tokenmill.readers`:
+its endings count as ours do, except that ours come first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
 from typing import get_args
 from urllib.parse import unquote, urlsplit
 
@@ -25,12 +28,13 @@ from assets.raw.readers.read_tables import CSV, PARQUET, TSV
 from assets.raw.readers.read_tar import TAR
 from assets.raw.readers.read_warc import WARC, WET
 from assets.raw.readers.read_zip import zip_of
-from resources.settings.plug_ins import load_plug_in, with_identity
+from resources.settings.plug_ins import PlugInError, load_plug_in, plug_ins, with_identity
 from resources.settings.sources import SourceConfig
 
 OURS = (JSONL, JSON, CSV, TSV, PARQUET, ARROW, TEXT, MARKDOWN, HTML, WARC, WET, TAR)
-ZIP = zip_of({ending: each for each in OURS if each.is_member for ending in each.endings})
+ZIP = zip_of(lambda ending: member_format(ending))
 FORMATS = {each.name: each for each in (*OURS, ZIP)}
+ENDINGS = {ending: name for name, each in FORMATS.items() for ending in each.endings}
 COMPRESSIONS: dict[str, Compression] = {
     **{f".{name}": name for name in get_args(Compression)},
     ".zstd": "zst",
@@ -39,11 +43,47 @@ COMPRESSIONS: dict[str, Compression] = {
 
 def format_of(file: InputFile) -> Format:
     """Return the format of a file; PlugInError for one that a package adds, and that is wrong."""
-    return FORMATS.get(file.format) or load_plug_in("readers", file.format, Format)
+    return format_named(file.format)
+
+
+def format_named(name: str) -> Format:
+    """Return the format of a name; PlugInError for one that a package adds, and that is wrong."""
+    return FORMATS.get(name) or foreign_format(name)
+
+
+@cache
+def foreign_format(name: str) -> Format:
+    """Return a format that a package adds; PlugInError for one that is wrong."""
+    found = load_plug_in("readers", name, Format)
+    for ending in found.endings:
+        if split_ending(f"name{ending}") != (ending, None):
+            raise PlugInError(
+                f"{ending!r} is among the `endings` of the reader {name!r}, and no file has it. "
+                "Write one in lower case, as '.notes', without that of a compression"
+            )
+    return replace(found, name=name)
+
+
+@cache
+def foreign_endings() -> dict[str, list[str]]:
+    """Return the formats that packages add by their endings; PlugInError if one is wrong."""
+    found: dict[str, list[str]] = {}
+    for name in foreign_names():
+        for ending in foreign_format(name).endings:
+            found.setdefault(ending, []).append(name)
+    return found
+
+
+def foreign_names() -> list[str]:
+    """Return the names of the formats that packages add."""
+    return sorted(plug_ins("readers").keys() - FORMATS)
 
 
 def foreign_code(file: InputFile) -> list[str]:
     """Return what the code of other packages that reads a file adds to fingerprints."""
+    if file.format == ZIP.name:  # which members it has is known when it is read
+        names = [name for name in foreign_names() if foreign_format(name).is_member]
+        return [with_identity("readers", name) for name in names]
     return [] if file.format in FORMATS else [with_identity("readers", file.format)]
 
 
@@ -79,12 +119,34 @@ def find_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> list
 
 def tell_format(name: str) -> tuple[str | None, Compression | None]:
     """Return format and compression by a file name or URL: "a.jsonl.gz" -> ("jsonl", "gz")."""
+    ending, compression = split_ending(name)
+    return format_of_ending(ending), compression
+
+
+def format_of_ending(ending: str) -> str | None:
+    """Return the format whose files have an ending; PlugInError if two packages add one."""
+    if ending in ENDINGS:
+        return ENDINGS[ending]
+    names = foreign_endings().get(ending, [])
+    if len(names) > 1:
+        raise PlugInError(
+            f"{ending} is an ending of the formats {' and '.join(names)}, which packages add. Name "
+            "one of them as the `format` of the source, or uninstall the other's package"
+        )
+    return next(iter(names), None)
+
+
+def member_format(ending: str) -> Format | None:
+    """Return the format in which a member of a zip archive is read; None if it is not."""
+    name = format_of_ending(ending)
+    return format_named(name) if name and format_named(name).is_member else None
+
+
+def split_ending(name: str) -> tuple[str, Compression | None]:
+    """Return the ending of a file name or URL: "a.jsonl.gz" -> (".jsonl", "gz"); "" for none."""
     inner, compression = split_compression(name)
     suffix = _suffix(inner)
-    if suffix == ".tgz" and not compression:
-        suffix, compression = ".tar", "gz"
-    found = ENDINGS.get(suffix)
-    return found.name if found else None, compression
+    return (".tar", "gz") if suffix == ".tgz" and not compression else (suffix, compression)
 
 
 def split_compression(name: str) -> tuple[str, Compression | None]:
@@ -100,6 +162,3 @@ def _suffix(name: str) -> str:
     """Return what pathlib calls the suffix of a name, in lower case, at a tenth of its cost."""
     dot = name.rfind(".")
     return name[dot:].lower() if 0 < dot < len(name) - 1 else ""
-
-
-ENDINGS = {ending: each for each in FORMATS.values() for ending in each.endings}

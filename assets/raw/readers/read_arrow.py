@@ -370,4 +370,5 @@ ARROW = Format(
     borders=_borders,
     index="first",
     columns=arrow_columns,
+    is_member=False,
 )

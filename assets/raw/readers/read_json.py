@@ -144,4 +144,4 @@ def _to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-JSON = Format("json", (".json",), read_json, is_member=True)
+JSON = Format("json", (".json",), read_json)

@@ -267,7 +267,6 @@ JSONL = Format(
     unit="byte",
     borders=_line_borders,
     is_cuttable=lambda file, _: file.compression is not None,  # plain lines are cut anywhere
-    is_member=True,
 )
 TEXT = Format(
     "txt",
@@ -275,5 +274,4 @@ TEXT = Format(
     read_text,
     borders=_paragraph_borders,
     is_cuttable=lambda _, source: source.text_documents == "blank_line",
-    is_member=True,
 )

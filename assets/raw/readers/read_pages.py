@@ -230,5 +230,5 @@ def _passes(page: bytes) -> bool:
         return False
 
 
-MARKDOWN = Format("md", (".md", ".markdown"), read_page, is_member=True)
-HTML = Format("html", (".html", ".htm"), read_page, is_member=True, has_pages=True)
+MARKDOWN = Format("md", (".md", ".markdown"), read_page)
+HTML = Format("html", (".html", ".htm"), read_page, has_pages=True)

@@ -390,7 +390,6 @@ CSV, TSV = (
         borders=_csv_borders,
         is_cuttable=lambda *_: True,
         columns=_csv_columns,
-        is_member=True,
     )
     for name in SEPARATORS
 )
@@ -404,5 +403,6 @@ PARQUET = Format(
     slices="row_groups",
     index="last",
     columns=lambda file: list(parquet_metadata(file).schema.to_arrow_schema().names),
+    is_member=False,
     is_packed=True,
 )

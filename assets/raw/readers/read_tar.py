@@ -377,4 +377,12 @@ def _pax_records(data: bytes) -> dict[str, str]:
     return records
 
 
-TAR = Format("tar", (".tar",), read_tar, unit="member", borders=_borders, is_container=True)
+TAR = Format(
+    "tar",
+    (".tar",),
+    read_tar,
+    unit="member",
+    borders=_borders,
+    is_member=False,
+    is_container=True,
+)

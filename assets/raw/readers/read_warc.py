@@ -8,6 +8,7 @@ Price: nearly all of the time of a WARC file goes into resiliparse's parser and 
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -283,5 +284,5 @@ def _borders(file: InputFile, source: SourceConfig, part_bytes: int) -> Iterator
     return start_borders(file, partial(_record_starts, file, source), part_bytes)
 
 
-WARC = Format("warc", (".warc",), read_warc, borders=_borders, is_container=True, has_pages=True)
-WET = Format("wet", (".wet",), read_wet, borders=_borders, is_container=True)
+WET = Format("wet", (".wet",), read_wet, borders=_borders, is_member=False, is_container=True)
+WARC = replace(WET, name="warc", endings=(".warc",), read=read_warc, has_pages=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import BinaryIO
 
@@ -39,26 +39,27 @@ UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError),
     *(ValueError, IndexError, KeyError, OverflowError, struct.error),
 )
-Members = Mapping[str, Format]  # by ending
+FormatOf = Callable[[str], Format | None]  # of a member, by its ending
 
 
-def zip_of(formats: Members) -> Format:
-    """Return the format of archives whose members have some formats."""
+def zip_of(format_of: FormatOf) -> Format:
+    """Return the format of archives whose members are read as `format_of` tells."""
     return Format(
         "zip",
         (".zip",),
-        partial(_read_zip, formats),
+        partial(_read_zip, format_of),
         unit=MEMBER,
         borders=_borders,
         is_cuttable=lambda file, _: file.compression is None,
         index="last",
+        is_member=False,
         is_container=True,
         is_packed=True,
     )
 
 
 def _read_zip(
-    formats: Members, file: InputFile, source: SourceConfig, cut: Slice
+    format_of: FormatOf, file: InputFile, source: SourceConfig, cut: Slice
 ) -> Iterator[InputRecord]:
     """Yield the records of the members of a slice, and one of each that cannot be read."""
     with open_input(file) as stream:
@@ -73,7 +74,7 @@ def _read_zip(
             return
         first, end = cut.span.first.row, cut.span.end.row or len(members)
         for number, member in enumerate(members[first:end], first):
-            for record in _member_records(archive, member, formats, source):
+            for record in _member_records(archive, member, format_of, source):
                 yield record._replace(row=number * MEMBER_ROWS + record.row)
 
 
@@ -109,14 +110,14 @@ def _open(stream: BinaryIO, file: InputFile) -> tuple[zipfile.ZipFile, list[zipf
 
 
 def _member_records(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo, formats: Members, source: SourceConfig
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, format_of: FormatOf, source: SourceConfig
 ) -> Iterator[InputRecord]:
     """Yield the records of a member: numbered from 0 in it, without lines."""
     if member.is_dir():
         return
     name = member.filename
     suffix = name.rpartition("/")[2].rpartition(".")[2].lower()
-    found = formats.get(f".{suffix}")
+    found = format_of(f".{suffix}")
     if fault := name_error(name):
         yield InputRecord(0, None, name.encode("utf-8", "backslashreplace"), fault)
         return

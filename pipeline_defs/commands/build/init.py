@@ -26,7 +26,7 @@ from assets.filtered.language.detect_language import detect_language
 from assets.raw.chat_records import FORMS, chat_text, listed
 from assets.raw.places.find_inputs import is_utf8
 from assets.raw.readers.decompress import BrokenStream
-from assets.raw.readers.formats import FORMATS, format_of, read_records
+from assets.raw.readers.formats import ENDINGS, foreign_endings, format_of, read_records
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import InputRecord, checked_size, encode_error
 from assets.raw.readers.next_steps import next_step
@@ -56,7 +56,6 @@ MIN_SHARE = 0.8  # of the records, for a proposal
 TEXT_FIELDS = ("text", "content", "body", "raw_content", "article", "document", "markdown")
 ID_FIELDS = ("id", "_id", "uuid", "guid", "doc_id", "document_id")
 MESSAGES = "messages"  # text field of conversations, unless another is named
-FORMAT_LIST = ", ".join(ending for each in FORMATS.values() for ending in each.endings)
 PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 WITHOUT_FIELDS = {"txt", "warc"}
 Fields = Mapping[str, object]
@@ -186,9 +185,10 @@ def check_found(project: Project, places: Sequence[Place]) -> None:
     if wanted or len(missing) == len(places):
         patterns = ", ".join(shown(place.where[0]) for place in wanted) or "*"
         reasons = "; ".join(each for place in wanted or missing for each in place.left_out)
+        endings = ", ".join(dict.fromkeys([*ENDINGS, *foreign_endings()]))
         raise UsageError(
             f"{project.folder}: no file to read matches {patterns}. "
-            f"{f'Left out: {reasons}. ' if reasons else ''}Formats: {FORMAT_LIST}."
+            f"{f'Left out: {reasons}. ' if reasons else ''}Formats: {endings}."
         )
 
 
