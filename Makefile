@@ -48,7 +48,7 @@ lint: $(VENV)/installed-dev ## check style and format with ruff
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/installed-dev ## check types with mypy
-	$(BIN)/mypy assets corpus_loader pipeline_defs resources
+	$(BIN)/mypy assets corpus_loader pipeline_defs resources tokenmill
 
 validate: $(VENV)/installed ## load Dagster's definitions
 	$(BIN)/dagster definitions validate -w workspace.yaml
@@ -101,7 +101,7 @@ $(VENV)/installed: $(VENV)/installed-uv requirements.lock requirements-excluded.
 	@echo "Installing the locked dependencies into $(VENV) ..."
 	@$(LOCKED) --group build
 	@$(INSTALL) --no-deps --no-build-isolation --editable . --editable ./corpus_loader
-	@$(BIN)/python -m compileall -q assets corpus_loader pipeline_defs resources
+	@$(BIN)/python -m compileall -q assets corpus_loader pipeline_defs resources tokenmill
 	@touch $@
 
 # What each environment has besides.

@@ -244,9 +244,12 @@ def test_messages_that_are_explained_are_those_of_the_code() -> None:
     assert [message for message in messages if message not in code] == []
 
 
-def test_the_reader_is_that_of_the_example() -> None:
-    (shown,) = (text for page, text in blocks("py") if page == "reader.md")
-    assert shown in (ROOT / "examples/plug_ins/tokenmill_examples/reader.py").read_text()
+@pytest.mark.parametrize(
+    ("page", "module"), [("reader.md", "reader"), ("shard_format.md", "writer")]
+)
+def test_the_reader_and_the_format_are_those_of_the_example(page: str, module: str) -> None:
+    (shown,) = (text for name, text in blocks("py") if name == page)
+    assert shown in (ROOT / f"examples/plug_ins/tokenmill_examples/{module}.py").read_text()
 
 
 def test_few_words_are_only_ours() -> None:

@@ -16,7 +16,7 @@ from resources.settings.filtering.rules import PageRules
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("assets", "corpus_loader", "pipeline_defs", "resources")
+PRODUCT = ("assets", "corpus_loader", "pipeline_defs", "resources", "tokenmill")
 BLOCK = re.compile(r"^```(py|diff) (\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 MOST_FILES = 3
 

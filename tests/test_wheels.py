@@ -17,7 +17,7 @@ import pytest
 from documented import ROOT
 
 pytestmark = pytest.mark.slow
-TOPS = ("assets", "corpus_loader", "pipeline_defs", "resources")
+TOPS = ("assets", "corpus_loader", "pipeline_defs", "resources", "tokenmill")
 LOCKED = Path(pytest.__file__).parents[1]  # the packages of the locks, without our editable ones
 READ = """
 from corpus_loader import CorpusLoader

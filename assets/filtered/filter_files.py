@@ -106,13 +106,16 @@ MODEL = "filters.fasttext.path"  # checked when it is loaded, and of any size
 OPT_OUT = "filters.rules.opt_out"
 CUSTOM_FILES = "filters.custom_files"
 LARGE_FILE_BYTES = 16 << 20  # below, hashing takes at most 10 ms
-OURS = [f"{Path(__file__).parents[2]}/{each}" for each in ("assets", "resources", "corpus_loader")]
+OURS = [
+    f"{Path(__file__).parents[2]}/{each}"
+    for each in ("assets", "resources", "corpus_loader", "tokenmill")
+]
 PACKAGES = tuple(f"{os.path.realpath(each)}/" for each in (sys.prefix, sys.base_prefix, *OURS))
 PROFANITY = DATA / "profanity.json"
 VOCABULARY = DATA / "medical_vocabulary.json"
 NEW_IMPORT = (
     "CustomRule is no longer in assets.transforms. Write "
-    "`from assets.filtered.rules import CustomRule`."
+    "`from tokenmill.plugins import CustomRule`."
 )
 
 

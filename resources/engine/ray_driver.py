@@ -40,7 +40,7 @@ CLOCK_SECONDS = 300.0  # object stores refuse requests that are 900 s off
 RECENT = 16  # tasks whose mean time counts
 PLACE = re.compile(r"\(pid=\d+, ip=([^,)]+)")  # in Ray's errors
 CODE = Path(__file__).parents[2]
-PACKAGES = ("assets", "corpus_loader", "pipeline_defs", "resources")
+PACKAGES = ("assets", "corpus_loader", "pipeline_defs", "resources", "tokenmill")
 SAME_BYTES = ("numba", "numpy", "polars", "pyarrow", "tokenizers")  # what the output depends on
 
 Message = Ended[Any] | SystemFault | str | None  # None: connected, or all tasks have ended

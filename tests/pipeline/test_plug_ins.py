@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import re
 import zipfile
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
@@ -14,7 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 from builders import Build, open_corpus, published, sentence, write_corpus
-from plug_in_package import forget, install
+from plug_in_package import EXAMPLES, forget, install
 from verbs import Cli
 
 from assets.raw.places.find_inputs import find_inputs
@@ -25,6 +26,7 @@ from resources.settings import plug_ins
 from resources.settings.pipeline import SettingsError
 from resources.settings.plug_ins import PlugInError
 from resources.settings.sources import SourceConfig
+from tokenmill import plugins
 
 SOURCES = [
     {"name": "prose", "where": "input/prose/*"},
@@ -148,6 +150,14 @@ def test_init_and_try_know_the_endings_of_packages(
     assert "40" in cli.out("try", "own")
     (tmp_path / "empty").mkdir()
     assert ".fortunes" in cli.err(2, "init", "empty")
+
+
+def test_a_package_imports_one_module_of_ours() -> None:
+    code = "".join(path.read_text() for path in (EXAMPLES / "tokenmill_examples").glob("*.py"))
+    imported = re.findall(r"^(?:from|import) (\w+)\S*", code, re.MULTILINE)
+    assert "tokenmill" in imported
+    assert not {"assets", "corpus_loader", "pipeline_defs", "resources"} & {*imported}
+    assert plugins.VERSION == 1 and all(hasattr(plugins, name) for name in plugins.__all__)
 
 
 def parts_of(corpus: Any) -> dict[tuple[str, str], Any]:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assets.raw.readers.format import Format
-from assets.raw.readers.input_file import InputFile, Slice
-from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.read_lines import read_lines
-from resources.settings.sources import SourceConfig
+from tokenmill.plugins import Format, InputFile, InputRecord, Slice, SourceConfig, read_lines
 
 
 def read(file: InputFile, source: SourceConfig, cut: Slice) -> Iterator[InputRecord]:

@@ -5,7 +5,7 @@ The same list could stand in a file named by `filters.custom`; a package shares 
 
 import polars as pl
 
-from assets.filtered.rules import CustomRule
+from tokenmill.plugins import CustomRule
 
 CAPITALS = pl.col("text").str.count_matches(r"\p{Lu}") / pl.col("text").str.len_chars()
 RULES = [

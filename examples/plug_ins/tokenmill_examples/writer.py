@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from assets.sharded.formats import ShardFile, ShardFormat, ShardSchema
+from tokenmill.plugins import ShardFile, ShardFormat, ShardSchema
 
 
 def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:

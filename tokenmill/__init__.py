@@ -1,0 +1,1 @@
+"""What packages that add to Tokenmill import: the module `plugins`."""
