@@ -15,7 +15,8 @@ from corpus_loader.find_mixture import check_accepted
 from corpus_loader.flat import Spans
 from corpus_loader.mixture import Mixture
 from corpus_loader.places.errors import CorpusError, repair
-from corpus_loader.places.files import Checks, Files, LocalFiles, Verify
+from corpus_loader.places.files import Files, Verify
+from corpus_loader.places.local_files import Checks, LocalFiles
 from corpus_loader.shards import Shards, find_live_rows
 from corpus_loader.split import Last, Skipped, skipped
 

@@ -21,12 +21,12 @@ from corpus_loader.places.errors import CorpusError, repair
 from corpus_loader.places.files import (
     DIGITS,
     Files,
-    LocalFiles,
     Verify,
     inside,
     manifest_path,
     newest_number,
 )
+from corpus_loader.places.local_files import LocalFiles
 from corpus_loader.places.object_stores import open_objects
 from corpus_loader.places.stage_names import MIXED
 from corpus_loader.places.threads import map_in_threads

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from corpus_loader.places.files import LocalFiles, Verify, inside
+from corpus_loader.places.files import Verify, inside
+from corpus_loader.places.local_files import LocalFiles
 from resources.store.medium import medium_of
 
 

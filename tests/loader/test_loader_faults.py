@@ -20,7 +20,8 @@ from loader_corpus import every_sample, numbered_rows, publish, two_sources, wri
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 from corpus_loader.mixture import VERSION
 from corpus_loader.places import files
-from corpus_loader.places.files import Checks, Verify
+from corpus_loader.places.files import Verify
+from corpus_loader.places.local_files import Checks
 
 SHARD = "sharded/web/megatron-0123abcd/shard-00001"
 WITH_DOCUMENTS = LoaderOptions(with_documents=True)
@@ -469,7 +470,7 @@ def test_a_process_that_was_forked_off_does_what_its_parent_has_not_done() -> No
 
 def test_nobody_waits_for_a_check_at_exit() -> None:
     code = (
-        "import time; from corpus_loader.places.files import Checks; "
+        "import time; corpus_loader.places.local_files import Checks; "
         "Checks().add(0, lambda: time.sleep(60))"
     )
 

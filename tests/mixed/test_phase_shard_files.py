@@ -28,7 +28,7 @@ from assets.mixed.phase_source_files import lengths_of_rows
 from assets.sharded.flat_row_files import Segment, open_shard, segments_of
 from assets.sharded.formats import FORMATS, ShardSchema
 from corpus_loader.mixture import FlatFile, Mixture, MixtureSource, Shard
-from corpus_loader.places.files import LocalFiles
+from corpus_loader.places.local_files import LocalFiles
 from corpus_loader.reader import LoaderOptions, Lookup, Reader
 from resources.store.store import StoreError
 from resources.tasks import Task

@@ -16,8 +16,8 @@ from isal import igzip
 
 from assets.raw.places.sampling import sample_source as sampling
 from assets.raw.places.sampling.drawn_blocks import SourceSample, by_stratum, lines_of
-from assets.raw.places.sampling.sample_source import sample_source
-from assets.raw.readers.file_content import content_of_frame, end_of_blocks
+from assets.raw.places.sampling.sample_source import end_of_blocks, sample_source
+from assets.raw.readers.file_content import content_of_frame
 from assets.raw.readers.input_file import InputFile
 from resources.settings.sources import Source
 

@@ -9,7 +9,7 @@ import pytest
 
 from corpus_loader.find_mixture import find_mixture
 from corpus_loader.places.errors import CorpusError
-from corpus_loader.places.files import LocalFiles
+from corpus_loader.places.local_files import LocalFiles
 from corpus_loader.seal import sealed, unsealed
 from resources.store.records import FileRecord, Manifest, PartRecord, Stats, to_json, to_line
 from resources.store.store import Partition, PartWriter, Store, StoreError

@@ -129,40 +129,18 @@ def _wide_encoding(head: bytes) -> str:
     return "UTF-16BE" if len(probe) >= 8 and not any(even) and all(odd) else ""
 
 
-def end_of_blocks(head: bytes) -> int:
-    """Return the end of the last whole block in the first bytes of a zst file, 0 without one."""
-    at = end = 0
-    while len(data := head[at : at + 4 + FRAME_HEADER_BYTES]) >= 5:
-        magic = int.from_bytes(data[:4], "little")
-        if magic & ~15 == SKIPPABLE:
-            at += 8 + int.from_bytes(data[4:8], "little")
-            continue
-        if magic != FRAME:
-            break
-        has_checksum, at, is_last = data[4] >> 2 & 1, at + 4 + _header_size(data[4]), 0
-        while not is_last and len(block := head[at : at + 3]) == 3:
-            header = int.from_bytes(block, "little")
-            is_last = header & 1
-            at += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)
-            if at > len(head):
-                return end
-            end = at
-        at += 4 * has_checksum
-    return end
-
-
 def content_of_frame(head: bytes) -> int:
     """Return the size of the content that the first frame's header tells, 0 if it does not."""
     if len(head) < 5 or int.from_bytes(head[:4], "little") != FRAME:
         return 0
     descriptor = head[4]
     size = (descriptor >> 5 & 1, 2, 4, 8)[descriptor >> 6]
-    start = 4 + _header_size(descriptor) - size
+    start = 4 + header_size(descriptor) - size
     told = int.from_bytes(head[start : start + size], "little")
     return told + 256 if size == 2 else told
 
 
-def _header_size(descriptor: int) -> int:
+def header_size(descriptor: int) -> int:
     """Return the size of a frame's header, by its first byte (RFC 8878 3.1.1.1)."""
     is_single = descriptor >> 5 & 1
     content = (is_single, 2, 4, 8)[descriptor >> 6]

@@ -35,7 +35,13 @@ from assets.raw.places.sampling.drawn_blocks import (
     sample_rows,
 )
 from assets.raw.readers.decompress import BrokenStream, read_blocks
-from assets.raw.readers.file_content import FRAME_HEADER_BYTES, content_of_frame, end_of_blocks
+from assets.raw.readers.file_content import (
+    FRAME,
+    FRAME_HEADER_BYTES,
+    SKIPPABLE,
+    content_of_frame,
+    header_size,
+)
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import as_sent, read_chunks, whole
 from resources.settings.sources import SourceConfig
@@ -226,3 +232,25 @@ WAYS = {
     "rows": sample_rows,
     "whole": sample_files,
 }
+
+
+def end_of_blocks(head: bytes) -> int:
+    """Return the end of the last whole block in the first bytes of a zst file, 0 without one."""
+    at = end = 0
+    while len(data := head[at : at + 4 + FRAME_HEADER_BYTES]) >= 5:
+        magic = int.from_bytes(data[:4], "little")
+        if magic & ~15 == SKIPPABLE:
+            at += 8 + int.from_bytes(data[4:8], "little")
+            continue
+        if magic != FRAME:
+            break
+        has_checksum, at, is_last = data[4] >> 2 & 1, at + 4 + header_size(data[4]), 0
+        while not is_last and len(block := head[at : at + 3]) == 3:
+            header = int.from_bytes(block, "little")
+            is_last = header & 1
+            at += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)
+            if at > len(head):
+                return end
+            end = at
+        at += 4 * has_checksum
+    return end
