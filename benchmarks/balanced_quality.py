@@ -34,8 +34,8 @@ from assets.raw.places.find_inputs import find_inputs  # noqa: E402
 from assets.raw.readers.read_chunks import plan_slices, read_chunks  # noqa: E402
 from resources.settings.filtering.filters import FilterConfig  # noqa: E402
 from resources.settings.filtering.presets import DOMAINS  # noqa: E402
+from resources.settings.full_source import Source  # noqa: E402
 from resources.settings.pipeline import Settings, load_settings  # noqa: E402
-from resources.settings.sources import Source  # noqa: E402
 
 SOURCES = ("reference", "multilingual", "code", "science", "books", "web")
 JUNK_IS_ON = "web"  # source whose filters judge the planted junk

@@ -24,10 +24,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 import_module("pipeline_defs")  # what it tells Polars' allocator must come before polars
 
-from assets.raw.places import range_files  # noqa: E402
 from assets.raw.places.find_inputs import find_inputs  # noqa: E402
-from assets.raw.places.open_input import fetch_of  # noqa: E402
+from assets.raw.readers import range_files  # noqa: E402
 from assets.raw.readers.input_file import STREAM_END, InputFile  # noqa: E402
+from assets.raw.readers.open_input import fetch_of  # noqa: E402
 from resources.settings.sources import SourceConfig  # noqa: E402
 
 MB = 1_000_000

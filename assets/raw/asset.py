@@ -39,8 +39,9 @@ from assets.report.drift import judge_drift, new_drifts, state_drifts
 from assets.text.takedown_files import obeying, takedown_ids
 from resources.corpus import Corpus
 from resources.profiles import Profile
+from resources.settings.full_source import Source
 from resources.settings.pipeline import Settings
-from resources.settings.sources import Source, SourceConfig, is_hub_url
+from resources.settings.sources import SourceConfig, is_hub_url
 from resources.stage import (
     Check,
     Conclusion,

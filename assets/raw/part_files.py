@@ -13,19 +13,19 @@ import polars as pl
 from msgspec import UNSET
 
 from assets.raw.places.file_digests import check_unchanged, removed
-from assets.raw.places.open_input import with_content
 from assets.raw.places.streams.stream_ranges import read_range
 from assets.raw.raw_inputs import RawInputs, most_bytes
 from assets.raw.raw_records import RawNumbers
 from assets.raw.readers.decompress import Damage
 from assets.raw.readers.documents import FIELD_FILTER, Chunk, DocumentBuilder
+from assets.raw.readers.open_input import with_content
 from assets.raw.readers.read_chunks import byte_spans, read_chunks, read_into, whole
 from assets.raw.state_counts import state_counts
 from assets.raw.stream_part_files import before_patches
 from assets.raw.taken_down_files import without_taken_down
 from assets.text.table_rows import count_bytes
 from assets.text.takedown_files import TAKEN_DOWN, wanted_at
-from resources.settings.sources import Source
+from resources.settings.full_source import Source
 from resources.store.records import PartRecord, Stats
 from resources.store.store import PartWriter
 from resources.tasks import Task, stream_name

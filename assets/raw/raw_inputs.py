@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from assets.raw.places.patch_files import Patch
 from assets.raw.raw_records import EntryRange
 from assets.raw.readers.formats import format_of
 from assets.raw.readers.input_file import InputFile, Slice
+from assets.raw.readers.patches import Patch
 from resources.content_windows import content_windows
-from resources.settings.sources import Source
+from resources.settings.full_source import Source
 
 SMALL_SHARE = 4  # a file of more than part_bytes / 4 has parts of its own: at most 4 times as many
 MOST_PARTS = 1.5  # of part_bytes in a group: groups are half full on average, and then hold 0.8

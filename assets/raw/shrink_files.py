@@ -26,7 +26,7 @@ from assets.raw.usable_raw_files import too_many_bad
 from assets.text.takedown_files import is_wanted, wanted_at
 from resources.accepted_shrinks import AcceptedShrink, end_release, has_consent, record_consent
 from resources.corpus import Corpus
-from resources.settings.sources import Source
+from resources.settings.full_source import Source
 from resources.store.records import Manifest, PartRecord
 from resources.store.store import StoreError
 from resources.takedowns import count_takedowns

@@ -14,10 +14,9 @@ import msgspec
 import polars as pl
 
 from assets.raw.places.downloads import fetch_copies
-from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.raw_inputs import NO_CAP, Cap, RawInputs
 from assets.raw.raw_records import RAW
-from assets.raw.readers.input_file import STREAM_END
+from assets.raw.readers.input_file import STREAM_END, ChangedFileError
 from assets.text.table_rows import count_bytes
 from resources.corpus import Corpus, stops_on_error
 from resources.errors import InputError

@@ -14,16 +14,17 @@ import polars as pl
 from msgspec import UNSET
 
 from assets.raw.places.observed_inputs import NO_NEW_ENTRIES, version_of
-from assets.raw.places.patch_files import Patch, named_patches, read_patches
+from assets.raw.places.patch_files import named_patches, read_patches
 from assets.raw.places.streams.stream_ranges import patch_chunk, plan_streams, rows_of
 from assets.raw.raw_inputs import RawInputs, StreamPart
 from assets.raw.raw_records import RAW, RawProvenance
 from assets.raw.readers.documents import FIELD_FILTER, NO_QUARANTINE, Chunk
+from assets.raw.readers.patches import Patch
 from assets.raw.size_cap_files import cap_of
 from assets.raw.taken_down_files import lost_its_record
 from assets.text.takedown_files import TAKEN_DOWN, obeying, takedown_ids
 from resources.corpus import Corpus
-from resources.settings.sources import Source
+from resources.settings.full_source import Source
 from resources.store.records import PartRecord, fingerprint_of
 from resources.store.store import published_file
 from resources.takedowns import read_recorded, read_takedowns, takedowns_by_part

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assets.raw.places.patch_files import Patch
 from assets.raw.raw_records import Gap, RawNumbers, RawProvenance
 from assets.raw.readers.archive_names import NESTED_ARCHIVE
+from assets.raw.readers.patches import Patch
 from resources.store.records import Manifest
 
 NUM_NAMED = 20  # files that a manifest or a message names

@@ -54,13 +54,14 @@ from resources.settings.filtering.language_rules import (
 )
 from resources.settings.filtering.presets import DOMAINS, expand_presets, lay_over
 from resources.settings.frozen_model import FrozenModel
+from resources.settings.full_source import Source
 from resources.settings.holdout import HoldoutConfig
 from resources.settings.key_types import NAME
 from resources.settings.named_files import NamedFileError, YamlError, read_yaml
 from resources.settings.operations import NotifyConfig, ScheduleConfig
 from resources.settings.phases import PhaseConfig, ValidationPhase, continues_fault
 from resources.settings.shards import MASK_FORMATS, ShardConfig
-from resources.settings.sources import InputPlaces, Source, url_faults
+from resources.settings.sources import InputPlaces, url_faults
 from resources.settings.tokenizer import CHATML_TOKENS, TokenizerConfig
 from resources.settings.tracking import UrlConfig
 from resources.store.records import DEFAULT_COMPRESSION, Compression

@@ -19,14 +19,10 @@ from pydantic import (
 )
 
 from corpus_loader.places.url_secrets import identity, key_of, query_keys, shown, split_url
-from resources.settings.disclosure import SourceFacts
 from resources.settings.faults import KeyPath, dotted
-from resources.settings.filtering.filters import FilterConfig
 from resources.settings.frozen_model import FrozenModel
-from resources.settings.holdout import HoldoutConfig
 from resources.settings.key_types import NAME, ONE_OR_MORE, NonEmpty, as_tuple
 from resources.settings.plug_ins import check_plug_in
-from resources.settings.tokenizer import FillInTheMiddle
 
 Scalar = str | int | float | bool
 FILE_FORMATS = (
@@ -83,7 +79,6 @@ FILTER = BeforeValidator(
     _parse_filter, json_schema_input_type=dict[str, Scalar | Allowed] | str | tuple[str, ...]
 )
 LANGUAGES = BeforeValidator(_joined, json_schema_input_type=str | tuple[str, ...] | None)
-LIKE_FILTERS = BeforeValidator(lambda layer: layer, json_schema_input_type=FilterConfig)
 
 
 def is_listed_url(place: str) -> bool:
@@ -479,34 +474,3 @@ class SourceConfig(InputPlaces):
     def declared_language(self) -> str | None:
         """Return the language of records that name none."""
         return None if self.language and "," in self.language else self.language
-
-
-class Source(SourceConfig, SourceFacts):
-    """A source of documents, its overrides of the filters, the form of its tokens, and facts."""
-
-    filters: Annotated[dict[str, Any], LIKE_FILTERS] = Field(
-        default_factory=dict,
-        description="overrides of `filters` for this source, merged key by key; null switches off",
-    )
-    holdout: HoldoutConfig | None = Field(
-        default=None,
-        exclude=True,
-        description="documents of this source that are held out of training, instead of the "
-        "file's `holdout`; `share: 0` for none",
-    )
-    fill_in_the_middle: FillInTheMiddle | None = Field(
-        None,
-        exclude=True,
-        description="rearranges documents, usually of code, so that a model learns to fill in "
-        "their middle; {}: the defaults; null: none",
-    )
-
-    @model_validator(mode="after")
-    def check_order(self) -> Self:
-        """Refuse to rearrange conversations."""
-        if self.kind == "chat" and self.fill_in_the_middle is not None:
-            raise ValueError(
-                "fill_in_the_middle has no meaning with kind: chat: a conversation stays in its "
-                "order. Remove it"
-            )
-        return self

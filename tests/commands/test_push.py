@@ -31,7 +31,7 @@ from assets.raw.raw_records import DOCUMENT_COLUMNS
 from pipeline_defs.commands.main import main
 from pipeline_defs.commands.share.pushed_files import as_parquet
 from pipeline_defs.definitions import build_defs
-from resources.settings.sources import Source
+from resources.settings.full_source import Source
 
 TARGET = "hf://acme/corpus"
 # of huggingface_hub, in its call of httpx2

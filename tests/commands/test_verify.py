@@ -15,7 +15,8 @@ from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 from command_line import start, until
 from verbs import Cli
 
-from assets.raw.places.patch_files import Patch, add_patches
+from assets.raw.places.patch_files import add_patches
+from assets.raw.readers.patches import Patch
 from assets.stages import STAGES
 from corpus_loader.seal import sealed, unsealed
 from pipeline_defs.commands.life.faults import READERS

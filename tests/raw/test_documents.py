@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assets.raw.places.patch_files import Patch, shown_digest
 from assets.raw.readers import documents
 from assets.raw.readers.documents import (
     DOCUMENT_SCHEMA,
@@ -23,6 +22,7 @@ from assets.raw.readers.input_record import (
     matches_filter,
     parse_record,
 )
+from assets.raw.readers.patches import Patch, shown_digest
 from assets.text.table_rows import count_bytes
 from resources.settings.sources import SourceConfig
 

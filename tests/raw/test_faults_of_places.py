@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 from input_files import COMPRESS, chunks, jsonl, texts, write
 
-from assets.raw.places import open_input as opening
 from assets.raw.places.local_files import search
-from assets.raw.places.range_files import RangeFile
+from assets.raw.readers import open_input as opening
 from assets.raw.readers.decompress import BOMB_BYTES, raise_unless_of_content
+from assets.raw.readers.range_files import RangeFile
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.transports import Interrupted
 from resources.errors import InputError
@@ -111,10 +111,9 @@ def test_no_record_tells_of_a_fault(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     local = write(tmp_path, name, CONTENTS[name])
-    remote = local._replace(place=f"s3://bucket/{name}")
+    remote = local._replace(place=f"s3://bucket/{name}", fetch_of=lambda _: bytes)
     expected = [text for chunk in chunks(local, 2000) for text in texts(chunk)]
     assert "\n".join(expected).split("\n") == WORDS
-    monkeypatch.setattr(opening, "fetch_of", lambda _: None)
     for fault, most in product(FAULTS, (0, 1, 3, 8, 1000)):
         server = Server(CONTENTS[name], fault, most)
         monkeypatch.setattr(opening, "RangeFile", server.opened)

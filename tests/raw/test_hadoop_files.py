@@ -11,10 +11,9 @@ from input_files import texts
 from pyarrow import fs
 
 from assets.raw.places import hadoop_files
-from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.open_input import open_input
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import ChangedFileError, InputFile
+from assets.raw.readers.open_input import open_input
 from assets.raw.readers.read_chunks import plan_slices, read_chunks
 from corpus_loader.places import transports
 from corpus_loader.places.errors import CorpusError

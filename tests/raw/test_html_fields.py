@@ -13,7 +13,7 @@ from input_files import read, texts, write
 
 from assets.raw.asset import NOT_IN_THE_BYTES, read_config
 from assets.raw.readers.html_fields import plain_text
-from resources.settings.sources import Source
+from resources.settings.full_source import Source
 
 PAGE = """\
 <h1>Salt &amp; bread</h1><style>p {color: red}</style>

@@ -11,9 +11,9 @@ from hub_server import Hub, hub_server
 
 from assets.raw.places import hub_files
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.open_input import open_input
+from assets.raw.readers.open_input import open_input
 from resources.errors import InputError
-from resources.settings.sources import Source
+from resources.settings.full_source import Source
 
 TOKEN = "hf_" + "secret" * 5
 

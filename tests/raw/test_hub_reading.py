@@ -19,12 +19,12 @@ from command_line import until
 from hub_server import Hub, hub_server
 from many_runs import begin_raw, exit_codes
 
-from assets.raw.places import range_files
-from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.open_input import open_input
 from assets.raw.raw_records import RAW
-from resources.settings.sources import Source
+from assets.raw.readers import range_files
+from assets.raw.readers.input_file import ChangedFileError
+from assets.raw.readers.open_input import open_input
+from resources.settings.full_source import Source
 
 pytestmark = pytest.mark.slow
 

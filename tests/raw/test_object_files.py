@@ -15,16 +15,16 @@ from builders import Build, open_corpus, published, sentence, write_corpus
 from flaky_proxy import flaky_proxy
 from s3_server import s3_bucket
 
-from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.places.object_files import bucket_at
-from assets.raw.places.open_input import open_input
+from assets.raw.readers.input_file import ChangedFileError
+from assets.raw.readers.open_input import open_input
 from corpus_loader.places import transports
 from corpus_loader.places.objects import Objects
 from resources.errors import InputError
 from resources.materialize import materialization
+from resources.settings.full_source import Source
 from resources.settings.pipeline import SettingsError, load_settings
-from resources.settings.sources import Source
 from resources.store import store_place
 from resources.store.store_place import ScratchConfig
 

@@ -14,10 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.raw.places import open_input as opening
-from assets.raw.places.open_input import open_arrow, open_input, with_content
-from assets.raw.places.range_files import AHEAD, FIRST_BYTES, WINDOW_BYTES, Fetch, RangeFile
-from assets.raw.readers.input_file import STREAM_END, InputFile
+from assets.raw.places import fetch_ranges
+from assets.raw.places.fetch_ranges import reachable
+from assets.raw.readers.input_file import STREAM_END, Fetch, InputFile
+from assets.raw.readers.open_input import (
+    HELD_BYTES,
+    IN_FLIGHT,
+    open_arrow,
+    open_input,
+    with_content,
+)
+from assets.raw.readers.range_files import AHEAD, FIRST_BYTES, WINDOW_BYTES, RangeFile
 from corpus_loader.places.errors import CorpusError
 
 SIZE = 40 << 20
@@ -107,8 +114,8 @@ def test_an_error_is_raised_by_who_reads(monkeypatch: pytest.MonkeyPatch, tmp_pa
     def fail(start: int, stop: int) -> bytes:
         raise CorpusError("refused")
 
-    monkeypatch.setattr(opening, "fetch_at_once", lambda _: fail)
-    file = InputFile("s3://bucket/a", "s3://bucket/a", "jsonl", None, 100, "")
+    monkeypatch.setattr(fetch_ranges, "fetch_at_once", lambda _: fail)
+    file = reachable(InputFile("s3://bucket/a", "s3://bucket/a", "jsonl", None, 100, ""))
     with pytest.raises(CorpusError, match="refused"):
         open_input(file).read()
     with pytest.raises(CorpusError, match="refused"):
@@ -119,7 +126,7 @@ def test_an_error_is_raised_by_who_reads(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def remote(number: int, size: int) -> InputFile:
     name = f"s3://bucket/{number}"
-    return InputFile(name, name, "jsonl", None, size, "")
+    return reachable(InputFile(name, name, "jsonl", None, size, ""))
 
 
 @pytest.fixture
@@ -129,7 +136,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     def fetch_at_once(file: InputFile) -> Fetch:
         return found.fetch
 
-    monkeypatch.setattr(opening, "fetch_at_once", fetch_at_once)
+    monkeypatch.setattr(fetch_ranges, "fetch_at_once", fetch_at_once)
     yield found
     found.is_open.set()
 
@@ -139,7 +146,7 @@ def test_small_files_are_fetched_ahead_and_large_ones_not(server: Server) -> Non
     files = [remote(number, size) for number, size in enumerate(sizes)]
     found = with_content(files)
     assert next(found).content == DATA[:1000]
-    assert len(server.asked) <= opening.IN_FLIGHT + 1
+    assert len(server.asked) <= IN_FLIGHT + 1
     rest = list(found)
     assert [file.name for file in rest] == [file.name for file in files[1:]]
     assert (rest[0].content, rest[1].content, rest[2].content) == (None, None, DATA[:3000])
@@ -150,7 +157,7 @@ def test_contents_ahead_are_bounded(server: Server) -> None:
     found = with_content(remote(number, 4 << 20) for number in range(40))
     for done, file in enumerate(found, 1):
         assert file.content is not None
-        assert server.num_bytes - (done << 22) <= opening.HELD_BYTES
+        assert server.num_bytes - (done << 22) <= HELD_BYTES
 
 
 def test_a_local_file_is_an_ordinary_one(tmp_path: Path) -> None:
@@ -167,12 +174,12 @@ def test_a_local_file_is_an_ordinary_one(tmp_path: Path) -> None:
 def test_the_pace_of_a_host_is_kept_by_all_threads_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(opening.time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(fetch_ranges.time, "monotonic", lambda: 1000.0)
     with ThreadPoolExecutor(8) as pool:
-        waits = pool.map(lambda _: opening.seconds_to_turn("http://a:1/x?sig=1", 4), range(20))
+        waits = pool.map(lambda _: fetch_ranges.seconds_to_turn("http://a:1/x?sig=1", 4), range(20))
         assert sorted(waits) == [number / 4 for number in range(20)]
-    assert opening.seconds_to_turn("http://b:1/x", 4) == 0
-    monkeypatch.setattr(opening.time, "monotonic", lambda: 1010.0)
-    assert opening.seconds_to_turn("http://a:1/y", 4) == 0
-    monkeypatch.setattr(opening.time, "monotonic", lambda: -9000.0)  # restarted
-    assert opening.seconds_to_turn("http://a:1/y", 4) == 0
+    assert fetch_ranges.seconds_to_turn("http://b:1/x", 4) == 0
+    monkeypatch.setattr(fetch_ranges.time, "monotonic", lambda: 1010.0)
+    assert fetch_ranges.seconds_to_turn("http://a:1/y", 4) == 0
+    monkeypatch.setattr(fetch_ranges.time, "monotonic", lambda: -9000.0)  # restarted
+    assert fetch_ranges.seconds_to_turn("http://a:1/y", 4) == 0

@@ -19,7 +19,7 @@ from assets.raw.places.sampling.drawn_blocks import SourceSample, by_stratum, li
 from assets.raw.places.sampling.sample_source import end_of_blocks, sample_source
 from assets.raw.readers.file_content import content_of_frame
 from assets.raw.readers.input_file import InputFile
-from resources.settings.sources import Source
+from resources.settings.full_source import Source
 
 SOURCE = Source(name="s", where=("x",))
 DOCUMENTS = 3000

@@ -20,15 +20,10 @@ from msgspec import structs
 
 from assets.raw.asset import plan_raw, read_part
 from assets.raw.places import known_borders, observed_inputs
-from assets.raw.places.file_digests import (
-    ChangedFileError,
-    check_unchanged,
-    digest_file,
-    status_of,
-)
+from assets.raw.places.file_digests import check_unchanged, digest_file, status_of
 from assets.raw.places.observed_inputs import REHASH, known_files, write_cache
 from assets.raw.raw_inputs import RawInputs, group_files
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import ChangedFileError, InputFile
 from resources.store.disk import BLOCK_BYTES
 from resources.tasks import Task
 

@@ -20,8 +20,8 @@ from answering_site import Site, answering_site
 from builders import Build, hashes, open_corpus, published, sentence, write_corpus
 
 from assets.raw.places.downloads import fetch_copies
-from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
+from assets.raw.readers.input_file import ChangedFileError
 from pipeline_defs.commands.life.repair import repair
 from pipeline_defs.commands.life.verify import find_faults
 from resources.materialize import materialization

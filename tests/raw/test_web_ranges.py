@@ -18,10 +18,9 @@ from builders import Build, open_corpus, published, sentence, write_corpus
 from input_files import slices, zst
 from range_site import RangeSite, range_site
 
-from assets.raw.places.file_digests import ChangedFileError
 from assets.raw.places.find_inputs import find_inputs
-from assets.raw.places.open_input import open_input
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import ChangedFileError, InputFile
+from assets.raw.readers.open_input import open_input
 from assets.raw.readers.read_chunks import byte_spans, plan_slices, read_chunks
 from assets.raw.readers.read_tables import read_parquet
 from corpus_loader.places import transports

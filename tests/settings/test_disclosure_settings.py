@@ -8,7 +8,7 @@ import yaml
 from builders import Build, hashes, open_corpus, write_corpus
 from pydantic import ValidationError
 
-from resources.settings.sources import Source
+from resources.settings.full_source import Source
 
 FACTS: dict[str, Any] = {
     "provenance": "crawl",

@@ -16,7 +16,7 @@ from assets.text.marks import find_passages, passage_marks, text_marks
 from assets.text.takedown_files import wanted_by
 from pipeline_defs.commands.main import main
 from pipeline_defs.commands.takedown.store_search import Search, spellings
-from resources.settings.sources import Source
+from resources.settings.full_source import Source
 from resources.takedowns import Takedown
 
 PREFIX, MIDDLE, SUFFIX = 1, 2, 3

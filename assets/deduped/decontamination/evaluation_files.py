@@ -15,9 +15,9 @@ import msgspec
 import polars as pl
 
 from assets.raw.places.find_inputs import MAY_BE_EMPTY, find_inputs
-from assets.raw.places.open_input import with_content
 from assets.raw.readers.documents import QUARANTINE_SCHEMA, Chunk
 from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.open_input import with_content
 from assets.raw.readers.read_chunks import read_chunks, whole
 from resources.errors import InputError
 from resources.settings.decontamination import DecontaminationConfig, EvaluationSet

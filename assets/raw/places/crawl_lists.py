@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl
 import xxhash
 
 from assets.raw.places.downloads import download
+from assets.raw.places.fetch_ranges import reachable
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.input_file import InputFile
 from resources.errors import InputError
@@ -62,7 +63,7 @@ def read_list(place: str, source: SourceConfig, downloads: Path) -> list[str]:
     """Read a list of paths; InputError if it is not whole or holds other lines."""
     if is_web_url(place):
         found, content = download(place, place, downloads, source.max_download_bytes)
-        file = InputFile(found, place, "txt", "gz", content.bytes, content.digest)
+        file = reachable(InputFile(found, place, "txt", "gz", content.bytes, content.digest))
     else:
         file = InputFile(place, place, "txt", "gz", Path(place).stat().st_size, "")
     data = bytearray()

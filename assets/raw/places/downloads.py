@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, FileDigest, digest_file
-from assets.raw.readers.input_file import InputFile
+from assets.raw.places.file_digests import AGAIN, SINCE, FileDigest, digest_file
+from assets.raw.readers.input_file import ChangedFileError, InputFile
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.http_client import (
     NOT_MODIFIED,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import xxhash
 
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import ChangedFileError, InputFile
 from corpus_loader.places.files import state_of
 from resources.store.disk import BLOCK_BYTES, block_digest
 
@@ -22,10 +22,6 @@ FILES_PER_CALL = 256  # small files cost 15 µs each, as much as a call of a thr
 HEX_PER_BLOCK = 16
 SINCE = "between planning and reading"
 AGAIN = "Build again when nothing writes to it."
-
-
-class ChangedFileError(RuntimeError):
-    """A file is not the one that its part was planned with; the next planning sees the new one."""
 
 
 class FileStatus(NamedTuple):

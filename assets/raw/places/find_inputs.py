@@ -21,6 +21,7 @@ from urllib.request import url2pathname
 
 from assets.raw.places.crawl_lists import crawl_files
 from assets.raw.places.downloads import download
+from assets.raw.places.fetch_ranges import reachable
 from assets.raw.places.file_digests import THREADS, FileDigest, FileStatus, digest_files
 from assets.raw.places.hub_files import HUB_URL, find_hub_files
 from assets.raw.places.local_files import (
@@ -303,11 +304,13 @@ def _input_files(
 ) -> list[InputFile]:
     read = iter(read_digests([each.match.status for each in readable if not each.match.digest]))
     return [
-        InputFile(
-            *(match.status.place, match.name, file_format, packed),
-            *(match.digest or next(read)),
-            requests_per_second=source.requests_per_second,
-            zstd_window_log=source.zstd_window_log,
+        reachable(
+            InputFile(
+                *(match.status.place, match.name, file_format, packed),
+                *(match.digest or next(read)),
+                requests_per_second=source.requests_per_second,
+                zstd_window_log=source.zstd_window_log,
+            )
         )
         for match, file_format, packed in readable
     ]

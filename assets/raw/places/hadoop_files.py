@@ -13,8 +13,7 @@ from pyarrow import fs
 from assets.raw.places.file_digests import FileDigest, changed, removed
 from assets.raw.places.local_files import Match, remote_match
 from assets.raw.places.object_files import match, url_pattern
-from assets.raw.places.range_files import Fetch
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import Fetch, InputFile
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.transports import Interrupted, Patience
 from corpus_loader.places.url_secrets import shown, split_url

@@ -23,12 +23,11 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
-from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError, FileDigest, removed
+from assets.raw.places.file_digests import AGAIN, SINCE, FileDigest, removed
 from assets.raw.places.hub_splits import README, Split, split_paths
 from assets.raw.places.local_files import Match, MatchedBy, remote_match
 from assets.raw.places.object_files import match, split_segments
-from assets.raw.places.range_files import Fetch
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import ChangedFileError, Fetch, InputFile
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.http_client import (
     PARTIAL,

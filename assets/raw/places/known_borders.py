@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from threading import Lock
 
 from assets.raw.places.downloads import fetch_copies
-from assets.raw.places.file_digests import THREADS, ChangedFileError, check_unchanged
+from assets.raw.places.file_digests import THREADS, check_unchanged
 from assets.raw.places.observed_inputs import INPUT_FILES, read_cache, write_cache
 from assets.raw.readers.formats import find_borders, format_of
-from assets.raw.readers.input_file import Border, InputFile
+from assets.raw.readers.input_file import Border, ChangedFileError, InputFile
 from assets.raw.readers.read_tables import SEPARATORS
 from resources.corpus import Corpus
 from resources.engine.map_parts import AUTO_PROCESS_BYTES

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from assets.raw.places.file_digests import FileDigest, changed, removed
 from assets.raw.places.local_files import Match, MatchedBy, count_fixed, remote_match
-from assets.raw.places.range_files import Fetch
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import Fetch, InputFile
 from corpus_loader.places.objects import ObjectInfo, Objects
 from corpus_loader.places.url_secrets import shown
 from resources.errors import InputError

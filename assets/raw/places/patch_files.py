@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
-import xxhash
 
 from assets.raw.readers.input_file import InputFile, Slice
+from assets.raw.readers.patches import Patch
 from corpus_loader.seal import sealed, unsealed
 from resources.corpus import Corpus
 from resources.store.disk import make_folder, write_temporary
@@ -25,9 +25,6 @@ from resources.store.medium import medium_of
 from resources.store.records import to_line
 from resources.store.scratch import place_of
 from resources.store.store import StoreError
-
-RAW_LIMIT_BYTES = 65536  # that quarantine shows of a record
-PatchKey = tuple[str, int, str]
 
 
 class PatchFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -118,30 +115,3 @@ def may_hold(cut: Slice | None, files: dict[str, InputFile], patch: Patch) -> bo
 def named_patches(patches: Sequence[Patch]) -> list[Sequence[Patch]]:
     """Return what patches add to a fingerprint: nothing where there are none."""
     return [patches] if patches else []
-
-
-class Patch(msgspec.Struct, frozen=True, array_like=True):
-    """The JSON text of a record, by the file and row of the one that it replaces.
-
-    `replaced` is the xxh3_128 of the bytes that quarantine shows of that one.
-    """
-
-    file: str
-    row: int
-    replaced: str
-    record: str
-
-    @property
-    def key(self) -> PatchKey:
-        """The record that it replaces."""
-        return self.file, self.row, self.replaced
-
-    @property
-    def name(self) -> str:
-        """Name of the patch in the counts of those that were used."""
-        return f"{self.file} {self.row} {self.replaced}"
-
-
-def shown_digest(raw: bytes) -> str:
-    """Return the digest of a record, of the bytes that quarantine shows."""
-    return xxhash.xxh3_128_hexdigest(raw[:RAW_LIMIT_BYTES])

@@ -12,8 +12,7 @@ from assets.raw.places.downloads import (
     version_of_answer,
 )
 from assets.raw.places.file_digests import changed, removed
-from assets.raw.places.range_files import Fetch
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import Fetch, InputFile
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.http_client import (
     OK,

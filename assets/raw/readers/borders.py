@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from assets.raw.places.open_input import open_input
 from assets.raw.readers.decompress import BLOCK_BYTES, BrokenStream, placed_blocks
 from assets.raw.readers.file_content import foreign_content
 from assets.raw.readers.input_file import Border, Compression, InputFile
+from assets.raw.readers.open_input import open_input
 
 NEVER = 2**62
 AT, ROWS, LINES, STATE_SIZE = 0, 3, 4, 5  # of the state of the kernels

@@ -20,10 +20,16 @@ from typing import Any, BinaryIO, NamedTuple
 from backports import zstd
 from isal import igzip_lib
 
-from assets.raw.places.file_digests import ChangedFileError
-from assets.raw.places.open_input import open_input
 from assets.raw.readers.file_content import foreign_content, plain_content, zstd_window
-from assets.raw.readers.input_file import BEGIN, STREAM_END, Border, Compression, InputFile
+from assets.raw.readers.input_file import (
+    BEGIN,
+    STREAM_END,
+    Border,
+    ChangedFileError,
+    Compression,
+    InputFile,
+)
+from assets.raw.readers.open_input import open_input
 from corpus_loader.places.errors import CorpusError
 from resources.errors import InputError
 

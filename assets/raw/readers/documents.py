@@ -17,7 +17,6 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
-from assets.raw.places.patch_files import RAW_LIMIT_BYTES, Patch, shown_digest
 from assets.raw.readers.decompress import FileFault
 from assets.raw.readers.input_record import (
     InputRecord,
@@ -31,6 +30,7 @@ from assets.raw.readers.input_record import (
     position_text,
 )
 from assets.raw.readers.next_steps import next_step
+from assets.raw.readers.patches import RAW_LIMIT_BYTES, Patch, shown_digest
 from assets.text.table_rows import count_bytes
 from resources.settings.sources import SourceConfig
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -10,6 +11,11 @@ from resources.settings.sources import ZSTD_WINDOW_LOG
 
 Compression = Literal["gz", "zst", "bz2", "xz"]
 Content = bytes  # InputFile has a field of that name
+Fetch = Callable[[int, int], bytes]  # exactly the bytes [start, stop), by several attempts if need
+
+
+class ChangedFileError(RuntimeError):
+    """A file is not the one that its part was planned with; the next planning sees the new one."""
 
 
 class Border(NamedTuple):
@@ -68,6 +74,7 @@ class InputFile(NamedTuple):
     content  its bytes, if they are in memory: of a small remote file that is being read
     requests_per_second   most that are sent to its host for it and its like; 0: no limit
     zstd_window_log       largest window of a zst frame that is read, log2 of its bytes
+    fetch_of              return the function that fetches ranges of it, if it is remote
     """
 
     place: str
@@ -80,6 +87,7 @@ class InputFile(NamedTuple):
     content: Content | None = None
     requests_per_second: float = 0.0
     zstd_window_log: int = ZSTD_WINDOW_LOG
+    fetch_of: Callable[[InputFile], Fetch] | None = None
 
     def __repr__(self) -> str:
         """Name the file only: its place may be a URL with secrets, its content is long."""

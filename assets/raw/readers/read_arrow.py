@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from assets.raw.places.open_input import open_arrow, open_input
 from assets.raw.readers.borders import start_borders
 from assets.raw.readers.decompress import (
     BOMB_BYTES,
@@ -44,6 +43,7 @@ from assets.raw.readers.input_file import (
     Span,
 )
 from assets.raw.readers.input_record import InputRecord, has_field
+from assets.raw.readers.open_input import open_arrow, open_input
 from assets.raw.readers.read_tables import ROWS_AT_A_TIME, UNREADABLE, batch_records, no_text_column
 from resources.settings.sources import SourceConfig
 

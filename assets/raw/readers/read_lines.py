@@ -12,7 +12,6 @@ from functools import partial
 from itertools import chain, takewhile
 from typing import NamedTuple
 
-from assets.raw.places.patch_files import RAW_LIMIT_BYTES
 from assets.raw.readers.borders import KernelRecords, Lines, text_borders
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.format import Format
@@ -26,6 +25,7 @@ from assets.raw.readers.input_file import (
     Span,
 )
 from assets.raw.readers.input_record import InputRecord, LineRun, parse_record
+from assets.raw.readers.patches import RAW_LIMIT_BYTES
 from resources.settings.sources import SourceConfig
 
 BOM = b"\xef\xbb\xbf"

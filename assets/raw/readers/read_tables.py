@@ -16,7 +16,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assets.raw.places.open_input import open_arrow, open_columns, open_input
 from assets.raw.readers.borders import KernelRecords, text_borders
 from assets.raw.readers.decompress import (
     BOMB_BYTES,
@@ -31,6 +30,7 @@ from assets.raw.readers.file_content import foreign_content
 from assets.raw.readers.format import Format
 from assets.raw.readers.input_file import WHOLE, WHOLE_FILE, Border, InputFile, Slice
 from assets.raw.readers.input_record import InputRecord, as_json, has_field
+from assets.raw.readers.open_input import open_arrow, open_columns, open_input
 from assets.raw.readers.read_lines import Line, read_lines
 from resources.settings.sources import SourceConfig
 

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal, NamedTuple
 
-from assets.raw.places.patch_files import RAW_LIMIT_BYTES
 from assets.raw.readers.archive_names import (
     OTHER_MEMBER,
     name_error,
@@ -32,6 +31,7 @@ from assets.raw.readers.decompress import BlockStream, BrokenStream, FileFault, 
 from assets.raw.readers.format import Format
 from assets.raw.readers.input_file import WHOLE_FILE, Border, InputFile, Slice, Span
 from assets.raw.readers.input_record import InputRecord, parse_record
+from assets.raw.readers.patches import RAW_LIMIT_BYTES
 from assets.raw.readers.read_pages import page_record
 from resources.settings.sources import SourceConfig
 

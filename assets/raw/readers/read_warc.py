@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from assets.raw.places.patch_files import RAW_LIMIT_BYTES
 from assets.raw.readers.archive_names import (
     OTHER_CONTENT_TYPE,
     OTHER_STATUS,
@@ -31,6 +30,7 @@ from assets.raw.readers.http_messages import (
 )
 from assets.raw.readers.input_file import WHOLE_FILE, Border, InputFile, Slice, Span
 from assets.raw.readers.input_record import InputRecord
+from assets.raw.readers.patches import RAW_LIMIT_BYTES
 from assets.raw.readers.read_pages import page_text
 from resources.settings.sources import SourceConfig
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import BinaryIO
 
-from assets.raw.places.open_input import open_input
 from assets.raw.readers.archive_names import name_error, shown_name, why_left_out
 from assets.raw.readers.decompress import (
     BOMB_BYTES,
@@ -28,6 +27,7 @@ from assets.raw.readers.file_content import foreign_content
 from assets.raw.readers.format import Format
 from assets.raw.readers.input_file import WHOLE_FILE, Border, InputFile, Slice
 from assets.raw.readers.input_record import MEMBER, MEMBER_ROWS, InputRecord
+from assets.raw.readers.open_input import open_input
 from assets.raw.readers.read_lines import single_records
 from resources.settings.sources import SourceConfig
 

@@ -13,10 +13,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assets.raw.places.open_input import open_input
 from assets.raw.readers.decompress import raise_unless_of_content
 from assets.raw.readers.documents import DOCUMENT_SCHEMA
 from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.open_input import open_input
 from assets.raw.readers.read_chunks import read_chunks, whole
 from resources.settings.sources import SourceConfig
 

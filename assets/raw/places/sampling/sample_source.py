@@ -21,7 +21,6 @@ import numpy as np
 import polars as pl
 
 from assets.raw.places.file_digests import FileDigest, FileStatus
-from assets.raw.places.open_input import open_input
 from assets.raw.places.sampling.drawn_blocks import (
     MOST_BYTES,
     PIECES,
@@ -43,6 +42,7 @@ from assets.raw.readers.file_content import (
     header_size,
 )
 from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.open_input import open_input
 from assets.raw.readers.read_chunks import as_sent, read_chunks, whole
 from resources.settings.sources import SourceConfig
 

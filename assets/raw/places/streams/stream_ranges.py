@@ -14,8 +14,7 @@ import msgspec
 import polars as pl
 
 from assets.raw.places.downloads import filled, variables_of
-from assets.raw.places.file_digests import AGAIN, SINCE, ChangedFileError
-from assets.raw.places.patch_files import Patch
+from assets.raw.places.file_digests import AGAIN, SINCE
 from assets.raw.places.streams.kafka_topic import topic_logs
 from assets.raw.places.streams.logs import (
     OPEN,
@@ -29,6 +28,7 @@ from assets.raw.places.streams.redis_stream import RedisStream
 from assets.raw.raw_inputs import Cap, StreamPart
 from assets.raw.raw_records import EntryRange, Gap, StreamState
 from assets.raw.readers.documents import Chunk, DocumentBuilder
+from assets.raw.readers.input_file import ChangedFileError
 from assets.raw.readers.input_record import (
     InputRecord,
     as_json,
@@ -36,9 +36,11 @@ from assets.raw.readers.input_record import (
     parse_record,
     position_row,
 )
+from assets.raw.readers.patches import Patch
 from corpus_loader.places.errors import CorpusError
 from resources.errors import InputError
-from resources.settings.sources import Source, SourceConfig, identity_of
+from resources.settings.full_source import Source
+from resources.settings.sources import SourceConfig, identity_of
 
 JSON_FIELDS = (b"json", b"data")  # a record as JSON, if an entry has nothing else
 TOO_HIGH = "the id is beyond what a position holds (2^21 entries in a millisecond, the year 2109)"

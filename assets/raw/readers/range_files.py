@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
 
+from assets.raw.readers.input_file import Fetch
 from corpus_loader.places.threads import in_thread
 
 WINDOW_BYTES = 8 << 20
@@ -24,7 +24,6 @@ FIRST_BYTES = 1 << 20  # of a window that may be all that is read, as a header o
 LEAST_BYTES = 1 << 16  # of a window behind the stop
 AHEAD = 2  # windows: one connection to S3 gives 50 to 90 MB/s, a reader takes up to 300
 LOOK_SECONDS = 0.2  # between two looks at whether a signal came
-Fetch = Callable[[int, int], bytes]  # exactly the bytes [start, stop), by several attempts if need
 
 
 class Window(NamedTuple):

@@ -1,0 +1,46 @@
+"""A source of `sources` with what later stages know of it: filters, held-out share, facts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from resources.settings.disclosure import SourceFacts
+from resources.settings.filtering.filters import FilterConfig
+from resources.settings.holdout import HoldoutConfig
+from resources.settings.sources import SourceConfig
+from resources.settings.tokenizer import FillInTheMiddle
+
+LIKE_FILTERS = BeforeValidator(lambda layer: layer, json_schema_input_type=FilterConfig)
+
+
+class Source(SourceConfig, SourceFacts):
+    """A source of documents, its overrides of the filters, the form of its tokens, and facts."""
+
+    filters: Annotated[dict[str, Any], LIKE_FILTERS] = Field(
+        default_factory=dict,
+        description="overrides of `filters` for this source, merged key by key; null switches off",
+    )
+    holdout: HoldoutConfig | None = Field(
+        default=None,
+        exclude=True,
+        description="documents of this source that are held out of training, instead of the "
+        "file's `holdout`; `share: 0` for none",
+    )
+    fill_in_the_middle: FillInTheMiddle | None = Field(
+        None,
+        exclude=True,
+        description="rearranges documents, usually of code, so that a model learns to fill in "
+        "their middle; {}: the defaults; null: none",
+    )
+
+    @model_validator(mode="after")
+    def check_order(self) -> Self:
+        """Refuse to rearrange conversations."""
+        if self.kind == "chat" and self.fill_in_the_middle is not None:
+            raise ValueError(
+                "fill_in_the_middle has no meaning with kind: chat: a conversation stays in its "
+                "order. Remove it"
+            )
+        return self
