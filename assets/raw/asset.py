@@ -37,11 +37,12 @@ from assets.raw.unread_files import NUM_NAMED, unread_lines, unused_patches
 from assets.raw.usable_raw_files import records_read, too_many_bad
 from assets.report.drift import judge_drift, new_drifts, state_drifts
 from assets.text.takedown_files import obeying, takedown_ids
+from corpus_loader.places.urls import Url
 from resources.corpus import Corpus
 from resources.profiles import Profile
 from resources.settings.full_source import Source
 from resources.settings.pipeline import Settings
-from resources.settings.sources import SourceConfig, is_hub_url
+from resources.settings.sources import SourceConfig
 from resources.stage import (
     Check,
     Conclusion,
@@ -125,7 +126,7 @@ def is_cut(file: InputFile, source: Source, part_bytes: int) -> bool:
     of them unread.
     """
     has_index = format_of(file).slices == "row_groups"
-    if is_hub_url(file.place) and (cap_of(source) != NO_CAP or not has_index):
+    if Url(file.place).kind == "hub" and (cap_of(source) != NO_CAP or not has_index):
         return False
     return is_cuttable(file, source) and (has_index or text_bytes(file) > part_bytes)
 

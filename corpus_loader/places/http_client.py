@@ -24,7 +24,8 @@ from typing import IO, Any, Literal
 
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.transports import BLOCK_BYTES, Interrupted
-from corpus_loader.places.url_secrets import NetrcError, authorization, shown, split_url
+from corpus_loader.places.url_secrets import NetrcError, authorization, shown
+from corpus_loader.places.urls import Url
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 30.0  # for each read of the socket
@@ -87,7 +88,7 @@ def status_text(status: int) -> str:
 
 def without_user(url: str) -> str:
     """Return a URL without user and password, which urllib would take for the host."""
-    user = split_url(url).user
+    user = Url(url).user
     return url.replace(f"://{user}@", "://", 1) if user else url
 
 

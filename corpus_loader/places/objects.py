@@ -28,7 +28,8 @@ from corpus_loader.places.files import TEMPORARY_PREFIX
 from corpus_loader.places.threads import map_in_threads
 from corpus_loader.places.traffic import READ, REQUESTS, WRITTEN, count
 from corpus_loader.places.transports import BLOCK_BYTES, Interrupted, Patience
-from corpus_loader.places.url_secrets import redacted, shown, split_url
+from corpus_loader.places.url_secrets import redacted, shown
+from corpus_loader.places.urls import Url
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
@@ -427,7 +428,7 @@ def first_line(error: Exception) -> str:
 
 def check_url(url: str) -> None:
     """Raise CorpusError for a URL with a user, a password or a query: it would be recorded."""
-    parts = split_url(url)
+    parts = Url(url)
     if parts.user or parts.query or "@" in parts.host:
         raise CorpusError(
             f"{shown(url)!r} was given with a user, a password or a query. Leave them out: "
@@ -440,7 +441,7 @@ def open_store(url: str, read_seconds: int) -> ObjectStore:
     """Make a client for a URL, which waits so long for the answer to a request."""
     from obstore.store import from_url
 
-    scheme = split_url(url).scheme
+    scheme = Url(url).scheme
     prefix = PREFIXES.get(scheme, "AZURE")
     options: dict[str, Any] = {
         variable.lower(): value

@@ -12,7 +12,8 @@ import os
 import re
 import urllib.parse
 from collections.abc import Collection
-from typing import NamedTuple
+
+from corpus_loader.places.urls import Url
 
 HIDDEN = "***"
 NETRC_VARIABLE = "NETRC"
@@ -32,36 +33,16 @@ class NetrcError(ValueError):
     """A netrc file that cannot be read."""
 
 
-class SplitUrl(NamedTuple):
-    """Parts of a URL as they are written: scheme://user@host/path?query; "" where there is none."""
-
-    scheme: str
-    user: str
-    host: str
-    path: str
-    query: str
-
-
-def split_url(url: str) -> SplitUrl:
-    """Split a URL by its delimiters alone; nothing is decoded, and no text is an error."""
-    scheme, _, rest = url.partition("://")
-    rest = rest.partition("#")[0]
-    before_query, _, query = rest.partition("?")
-    netloc, slash, path = before_query.partition("/")
-    user, _, host = netloc.rpartition("@")
-    return SplitUrl(scheme, user, host, slash + path, query)
-
-
 def identity(url: str, keys: Collection[str] = ()) -> str:
     """Return a URL without its secrets; pairs of the query whose key is in `keys` stay."""
-    parts = split_url(url)
+    parts = Url(url)
     kept = "&".join(pair for pair in parts.query.split("&") if pair and key_of(pair) in keys)
     return f"{parts.scheme}://{parts.host}{parts.path}{'?' if kept else ''}{kept}"
 
 
 def query_keys(url: str) -> list[str]:
     """Return the keys of a URL's query; not its values, which may be secrets."""
-    return [key_of(pair) for pair in split_url(url).query.split("&") if "=" in pair]
+    return [key_of(pair) for pair in Url(url).query.split("&") if "=" in pair]
 
 
 def key_of(pair: str) -> str:
@@ -79,7 +60,7 @@ def shown(url: str, keys: Collection[str] = ()) -> str:
         return f"{scheme}:{HIDDEN}" if scheme.lower() in ("http", "https") and ":" in url else url
     if is_torn(url):
         return f"{url.partition('://')[0]}://{HIDDEN}"
-    parts = split_url(url)
+    parts = Url(url)
     query = "&".join(shown_pair(pair, keys) for pair in parts.query.split("&") if pair)
     return f"{parts.scheme}://{parts.host}{parts.path}{'?' if query else ''}{query}"
 
@@ -93,7 +74,7 @@ def shown_pair(pair: str, keys: Collection[str]) -> str:
 
 def is_torn(url: str) -> bool:
     """Check for a user or password with a plain "/", "?" or "#", which ends the host too early."""
-    parts = split_url(url)
+    parts = Url(url)
     has_port = re.fullmatch(r"(\[.*\]|[^:]*)(:\d*)?", parts.host)
     return not has_port and "@" in url[len(parts.scheme) + 3 + len(parts.host) :]
 
@@ -124,7 +105,7 @@ def authorization(url: str) -> str | None:
     Raises NetrcError if the file that NETRC names is missing or broken. A broken ~/.netrc counts as
     none: it may be meant for other programs.
     """
-    parts = split_url(url)
+    parts = Url(url)
     if parts.user:
         return basic(urllib.parse.unquote(parts.user))
     host = urllib.parse.urlsplit(f"//{parts.host}").hostname or ""

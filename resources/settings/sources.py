@@ -14,11 +14,13 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    GetPydanticSchema,
     field_serializer,
     model_validator,
 )
 
-from corpus_loader.places.url_secrets import identity, key_of, query_keys, shown, split_url
+from corpus_loader.places.url_secrets import identity, key_of, query_keys, shown
+from corpus_loader.places.urls import Url
 from resources.settings.faults import KeyPath, dotted
 from resources.settings.frozen_model import FrozenModel
 from resources.settings.key_types import NAME, ONE_OR_MORE, NonEmpty, as_tuple
@@ -32,9 +34,14 @@ FILE_FORMATS = (
 FileFormat = Annotated[
     str, AfterValidator(lambda name: check_plug_in("readers", name, FILE_FORMATS))
 ]
+Place = Annotated[
+    Url,
+    GetPydanticSchema(lambda _, handler: handler(Annotated[NonEmpty, AfterValidator(Url)])),
+]
 Allowed = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 CONDITION = re.compile(r"\s*(?P<path>[^=!<>\"'\s]+)\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
 DATABASE = "db"  # key of a Redis URL that tells streams apart, and is no secret
+STREAMS = ("redis", "kafka")  # kinds of places
 HUB_KEYS = ("config", "split", "revision")
 ZSTD_WINDOW_LOG = 27  # the limit of `zstd -d`
 BARE_WORD = re.compile(r"[^=<>\"'\s]+")
@@ -81,39 +88,24 @@ FILTER = BeforeValidator(
 LANGUAGES = BeforeValidator(_joined, json_schema_input_type=str | tuple[str, ...] | None)
 
 
-def is_listed_url(place: str) -> bool:
-    """Return whether an entry of `where` is on an object store, or a file system of a cluster."""
-    return place.startswith(("s3://", "gs://", "az://", "hdfs://"))
-
-
-def is_hub_url(place: str) -> bool:
-    """Return whether an entry of `where` is a dataset repository of the Hugging Face hub."""
-    return place.startswith("hf://")
-
-
-def is_stream_url(place: str) -> bool:
-    """Return whether an entry of `where` is a stream: of Redis, or a topic of Kafka."""
-    return place.startswith(("redis://", "rediss://", "kafka://"))
-
-
-def usable_places(places: tuple[str, ...]) -> tuple[str, ...]:
+def usable_places(places: tuple[Url, ...]) -> tuple[Url, ...]:
     """Return `where`.
 
     ValueError if a URL of an object store or the hub has a secret, and if streams are among files.
     """
-    streams = [place for place in places if is_stream_url(place)]
+    streams = [place for place in places if place.kind in STREAMS]
     if streams and len(streams) < len(places):
         raise ValueError(
             f"{shown(streams[0])} is a stream, and other entries are files. Make a source of each"
         )
     for place in places:
-        parts = split_url(place)
-        if is_hub_url(place) and (parts.user or "=" in parts.query):
+        has_secret = bool(place.user or "=" in place.query)
+        if place.kind == "hub" and has_secret:
             raise ValueError(
                 f"{shown(place)}: a URL of the hub has no user and no query. The token comes from "
                 "the environment (HF_TOKEN), or from the file that `hf auth login` writes"
             )
-        if is_listed_url(place) and (parts.user or "=" in parts.query):
+        if place.kind in ("object", "hdfs") and has_secret:
             raise ValueError(
                 f"{shown(place)}: a URL of an object store, or of hdfs, has no user and no query. "
                 "Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) "
@@ -145,7 +137,7 @@ class InputPlaces(FrozenModel):
         pattern=NAME,
         description="name of the source, its partition and its folder",
     )
-    where: Annotated[tuple[NonEmpty, ...], ONE_OR_MORE, AfterValidator(usable_places)] = Field(
+    where: Annotated[tuple[Place, ...], ONE_OR_MORE, AfterValidator(usable_places)] = Field(
         min_length=1,
         repr=False,
         description="files, folders, globs, the same on object stores (s3, gs, az) and hdfs, "
@@ -165,8 +157,8 @@ class InputPlaces(FrozenModel):
         description="keys of a URL's query that tell its files apart; other keys are secrets or "
         "change with time, and are recorded nowhere",
     )
-    base_url: NonEmpty = Field(
-        default="https://data.commoncrawl.org/",
+    base_url: Place = Field(
+        default=Url("https://data.commoncrawl.org/"),
         exclude=True,
         description="URL or folder of a mirror of Common Crawl, for entries cc:// of `where`",
     )
@@ -213,7 +205,7 @@ class InputPlaces(FrozenModel):
     def check_hub_keys(self) -> Self:
         """Refuse keys that nothing in `where` uses."""
         unused = [key for key in HUB_KEYS if getattr(self, key) is not None]
-        if unused and not any(map(is_hub_url, self.where)):
+        if unused and all(place.kind != "hub" for place in self.where):
             raise ValueError(
                 f"{', '.join(unused)}: `where` names no dataset of the hub. Name one, as "
                 "hf://owner/name, or remove the key"
@@ -221,44 +213,34 @@ class InputPlaces(FrozenModel):
         return self
 
     @field_serializer("where", when_used="json")
-    def identities(self, where: tuple[str, ...]) -> list[str]:
+    def identities(self, where: tuple[Url, ...]) -> list[str]:
         """Return `where` as it is recorded: URLs without their secrets."""
         return [identity_of(place, self.identity_query) for place in where]
 
 
-def is_crawl(place: str) -> bool:
-    """Return whether an entry of `where` selects files of a Common Crawl."""
-    return place.startswith("cc://")
-
-
-def web_places(inputs: InputPlaces) -> list[str]:
+def web_places(inputs: InputPlaces) -> list[Url]:
     """Return the entries of `where` whose files are behind http(s) URLs."""
-    is_web = is_web_url(inputs.base_url)
-    return [place for place in inputs.where if is_web_url(place) or (is_web and is_crawl(place))]
+    on_web = ("web", "crawl") if inputs.base_url.kind == "web" else ("web",)
+    return [place for place in inputs.where if place.kind in on_web]
 
 
 def is_elsewhere(inputs: InputPlaces) -> bool:
     """Return whether a source is on other machines, which may be slow to answer."""
-    return any("://" in place for place in inputs.where) or bool(web_places(inputs))
+    return any("://" in place for place in inputs.where)
 
 
-def is_web_url(place: str) -> bool:
-    """Return whether an entry of `where` is an http(s) URL."""
-    return place.partition("://")[0].lower() in ("http", "https") and "://" in place
-
-
-def identity_of(place: str, keys: Collection[str]) -> str:
+def identity_of(place: Url, keys: Collection[str]) -> str:
     """Return the identity of an entry of `where`: a URL without its secrets, a path as it is."""
-    if is_stream_url(place):
+    if place.kind in STREAMS:
         return identity(place, (*keys, DATABASE))
-    return identity(place, keys) if is_web_url(place) else place
+    return identity(place, keys) if place.kind == "web" else str(place)
 
 
 def url_faults(inputs: Iterable[tuple[KeyPath, InputPlaces]]) -> Iterator[tuple[KeyPath, str]]:
     """Yield (key path, message) of URLs that only their secrets tell apart, and of useless keys."""
     first: dict[str, tuple[KeyPath, str]] = {}
     for path, places in inputs:
-        urls = {(*path, "where", i): url for i, url in enumerate(places.where) if is_web_url(url)}
+        urls = {(*path, "where", i): url for i, url in enumerate(places.where) if url.kind == "web"}
         known = sorted({key for url in urls.values() for key in query_keys(url)})
         for index, key in enumerate(places.identity_query):
             if key not in known:
@@ -275,7 +257,7 @@ def url_faults(inputs: Iterable[tuple[KeyPath, InputPlaces]]) -> Iterator[tuple[
 
 def same_file(name: str, place: str, url: str, other: str) -> str:
     """Say that two URLs have one identity, by the keys that differ and not by their values."""
-    pairs = (set(split_url(each).query.split("&")) for each in (url, other))
+    pairs = (set(Url(each).query.split("&")) for each in (url, other))
     keys = sorted({key_of(pair) for pair in set.symmetric_difference(*pairs) if "=" in pair})
     differs = f"its query ({', '.join(keys)})" if keys else "what is not recorded"
     return (
@@ -468,7 +450,7 @@ class SourceConfig(InputPlaces):
     @property
     def is_stream(self) -> bool:
         """Return whether the source is made of streams."""
-        return any(map(is_stream_url, self.where))
+        return any(place.kind in STREAMS for place in self.where)
 
     @property
     def declared_language(self) -> str | None:

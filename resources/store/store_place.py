@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from corpus_loader.places.object_stores import OBJECT_STORES
-from corpus_loader.places.url_secrets import split_url
+from corpus_loader.places.urls import Url
 from resources.store.scratch import default_scratch, open_scratch
 
 
@@ -38,7 +38,7 @@ def check_store(store: str) -> str:
     """Return the store as it was given; ValueError for a URL that is no place of a store."""
     if not is_url(store):
         return store
-    parts = split_url(store)
+    parts = Url(store)
     if parts.user or parts.query:
         raise ValueError(
             "a store's URL has no user and no query: credentials come from the environment "

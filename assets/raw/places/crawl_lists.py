@@ -20,8 +20,9 @@ from assets.raw.places.downloads import download
 from assets.raw.places.fetch_ranges import reachable
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.input_file import InputFile
+from corpus_loader.places.urls import Url
 from resources.errors import InputError
-from resources.settings.sources import SourceConfig, is_web_url
+from resources.settings.sources import SourceConfig
 
 CRAWL = re.compile(r"cc://(?P<crawl>[A-Za-z0-9][A-Za-z0-9.-]*)/?(?:\?(?P<query>.*))?")
 LISTED = re.compile(
@@ -56,12 +57,12 @@ def crawl_files(pattern: str, source: SourceConfig, base: Path, downloads: Path)
 def mirror(source: SourceConfig, base: Path) -> str:
     """Return the URL or folder of the mirror, with a slash at its end."""
     url = source.base_url
-    return (url if is_web_url(url) else str(base / url)).rstrip("/") + "/"
+    return (url if url.kind == "web" else str(base / url)).rstrip("/") + "/"
 
 
 def read_list(place: str, source: SourceConfig, downloads: Path) -> list[str]:
     """Read a list of paths; InputError if it is not whole or holds other lines."""
-    if is_web_url(place):
+    if Url(place).kind == "web":
         found, content = download(place, place, downloads, source.max_download_bytes)
         file = reachable(InputFile(found, place, "txt", "gz", content.bytes, content.digest))
     else:

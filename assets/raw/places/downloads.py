@@ -41,9 +41,10 @@ from corpus_loader.places.http_client import (
     whole_body,
 )
 from corpus_loader.places.transports import RETRY_VARIABLE, Interrupted, pause, retry_seconds
-from corpus_loader.places.url_secrets import authorization, is_torn, shown, split_url
+from corpus_loader.places.url_secrets import authorization, is_torn, shown
+from corpus_loader.places.urls import Url
 from resources.errors import InputError
-from resources.settings.sources import SourceConfig, identity_of, is_web_url
+from resources.settings.sources import SourceConfig, identity_of
 from resources.store.disk import TEMPORARY_PREFIX, sync_folder
 from resources.store.records import fingerprint_of
 
@@ -174,14 +175,14 @@ def variables_of(url: str) -> dict[str, str]:
             f"{shown(url)}: the environment variable {missing[0]} is not set. Set it before the "
             "build, also for Dagster's daemon."
         )
-    if VARIABLE.search(split_url(url).host):
+    if VARIABLE.search(Url(url).host):
         raise DownloadError(f"{shown(url)}: a host cannot come from a variable. Write it out.")
     return {name: os.environ[name] for name in names}
 
 
 def filled(url: str, variables: Mapping[str, str]) -> str:
     """Replace ${NAME} in a URL by values, percent-encoded so that each stays in its component."""
-    parts = split_url(url)
+    parts = Url(url)
 
     def fill(component: str, safe: str) -> str:
         return VARIABLE.sub(
@@ -214,7 +215,7 @@ def ascii_url(url: str) -> str:
             f"{shown(url)!r} is not a valid URL: a user or password has one of / ? #. Write %2F, "
             "%3F, %23 for them, or use netrc."
         )
-    user = split_url(url).user
+    user = Url(url).user
     try:
         parts = urllib.parse.urlsplit(url.replace(f"://{user}@", "://", 1) if user else url)
         host = (parts.hostname or "").encode("idna").decode()
@@ -347,11 +348,13 @@ def fetch_copies(source: SourceConfig, files: Iterable[InputFile], downloads: Pa
     was planned with: the next planning sees the new one.
     """
     keys = source.identity_query
-    urls = {identity_of(url, keys): url for url in source.where if is_web_url(url)}
+    urls = {identity_of(url, keys): url for url in source.where if url.kind == "web"}
     for file in files:
         planned = FileDigest(file.bytes, file.digest, file.blocks)
-        url = urls.get(file.name, file.name)  # a file of a crawl is in a list, and not in `where`
-        if file.is_remote or not is_web_url(url) or has_content(file.path, planned):
+        url = urls.get(file.name) or Url(
+            file.name
+        )  # a file of a crawl is in a list, and not in `where`
+        if file.is_remote or url.kind != "web" or has_content(file.path, planned):
             continue
         try:
             _, now = download(url, file.name, downloads, source.max_download_bytes)

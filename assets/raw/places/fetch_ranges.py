@@ -14,9 +14,8 @@ import time
 from assets.raw.places.hub_files import endpoint
 from assets.raw.readers.input_file import Fetch, InputFile
 from corpus_loader.places.errors import CorpusError
-from corpus_loader.places.url_secrets import split_url
+from corpus_loader.places.urls import Url
 from resources.dagster_home import dagster_home
-from resources.settings.sources import is_hub_url
 from resources.store.disk import make_folder
 from resources.store.records import fingerprint_of
 
@@ -34,7 +33,7 @@ def fetch_of(file: InputFile) -> Fetch:
     fetch = fetch_at_once(file)
     if not file.requests_per_second:
         return fetch
-    host = endpoint() if is_hub_url(file.place) else file.place
+    host = endpoint() if Url(file.place).kind == "hub" else file.place
 
     def fetch_in_turn(start: int, stop: int) -> bytes:
         time.sleep(seconds_to_turn(host, file.requests_per_second))
@@ -45,16 +44,17 @@ def fetch_of(file: InputFile) -> Fetch:
 
 def fetch_at_once(file: InputFile) -> Fetch:
     """Return the function that fetches ranges of a remote file."""
-    match file.place.partition("://")[0].lower():
-        case "s3" | "gs" | "az":
+    url = Url(file.place)
+    match url.kind:
+        case "object":
             from assets.raw.places.object_files import fetch_of_object
 
             return fetch_of_object(file)
-        case "hf":
+        case "hub":
             from assets.raw.places.hub_files import fetch_from_hub
 
             return fetch_from_hub(file)
-        case "http" | "https":
+        case "web":
             from assets.raw.places.web_ranges import fetch_of_url
 
             return fetch_of_url(file)
@@ -62,13 +62,13 @@ def fetch_at_once(file: InputFile) -> Fetch:
             from assets.raw.places.hadoop_files import fetch_of_hadoop_file
 
             return fetch_of_hadoop_file(file)
-        case scheme:
-            raise CorpusError(f"{file.name}: {scheme}:// is not read by ranges. Copy the file.")
+        case _:
+            raise CorpusError(f"{file.name}: {url.scheme}:// is not read by ranges. Copy the file.")
 
 
 def seconds_to_turn(url: str, per_second: float) -> float:
     """Take the next turn of the host of a URL, and return the seconds until it."""
-    parts = split_url(url)
+    parts = Url(url)
     path = dagster_home() / FOLDER / fingerprint_of(parts.scheme, parts.host)
     make_folder(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

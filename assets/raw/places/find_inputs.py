@@ -37,15 +37,9 @@ from assets.raw.readers import formats
 from assets.raw.readers.input_file import Compression, InputFile
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.url_secrets import shown
+from corpus_loader.places.urls import Url
 from resources.errors import InputError
-from resources.settings.sources import (
-    SourceConfig,
-    identity_of,
-    is_crawl,
-    is_hub_url,
-    is_listed_url,
-    is_web_url,
-)
+from resources.settings.sources import SourceConfig, identity_of
 
 ReadDigests = Callable[[Sequence[FileStatus]], list[FileDigest]]
 MOST_FILES = 5_000_000  # of a pattern: 4.2 GB of memory for planning, 834 bytes each
@@ -150,10 +144,10 @@ def _by_name(places: Iterator[Match | LeftOut], pattern: str) -> dict[str, Match
 
 
 def _no_match(
-    source: SourceConfig, pattern: str, base: Path, store: Path, left_out: dict[str, LeftOut]
+    source: SourceConfig, pattern: Url, base: Path, store: Path, left_out: dict[str, LeftOut]
 ) -> str:
     unread = [each.name for each in left_out.values() if each.reason == NO_READER]
-    if is_hub_url(pattern) and (unread := [name for name in unread if is_hub_url(name)]):
+    if pattern.kind == "hub" and (unread := [name for name in unread if name.startswith("hf://")]):
         return f"source {source.name!r}: {_unread_formats(pattern, unread)}"
     first = [f"{each.name!r}: {each.reason}" for each in list(left_out.values())[:MOST_SHOWN]]
     remarks = f" Left out: {len(left_out):,} ({'; '.join(first)})." if left_out else ""
@@ -183,7 +177,7 @@ def _unread_formats(url: str, names: Sequence[str]) -> str:
 
 
 def _find(
-    pattern: str,
+    pattern: Url,
     source: SourceConfig,
     base: Path,
     downloads: Path,
@@ -191,34 +185,33 @@ def _find(
     needs_copies: bool,
     most_entries: int = sys.maxsize,
 ) -> Iterator[Match | LeftOut]:
-    scheme = pattern.partition(":")[0].lower()
-    if is_web_url(pattern):
+    if pattern.kind == "web":
         name = identity_of(pattern, source.identity_query)
         limit = source.max_download_bytes
         place, digest = download(pattern, name, downloads, limit, needs_copy=needs_copies)
         yield remote_match(name, "named", digest, place)
-    elif scheme == "file":
+    elif pattern.kind == "file":
         path = url2pathname(urlsplit(pattern).path)
         if os.path.exists(path) and not os.path.isdir(path):
             yield Match(pattern, "named", named_file(path).status)
-    elif is_crawl(pattern):
+    elif pattern.kind == "crawl":
         find = partial(_find_in_crawl, source, base, downloads, needs_copies)
         with ThreadPoolExecutor(THREADS) as pool:
             places = crawl_files(pattern, source, base, downloads)
             yield from chain.from_iterable(pool.map(find, places))
-    elif is_hub_url(pattern):
+    elif pattern.kind == "hub":
         yield from find_hub_files(pattern, source)
-    elif scheme == "hdfs":
+    elif pattern.kind == "hdfs":
         from assets.raw.places.hadoop_files import find_hadoop_files
 
         yield from find_hadoop_files(pattern)
-    elif is_listed_url(pattern):
+    elif pattern.kind == "object":
         yield from find_objects(pattern, downloads)
-    elif "://" in pattern:
+    elif pattern.kind != "path":
         raise InputError(
-            f"where {shown(pattern)!r}: {scheme}:// is not supported. Use s3://, gs://, az://, "
-            "hdfs://, cc://, http://, https://, file://, hf:// or a local path; copy the files "
-            "first."
+            f"where {shown(pattern)!r}: {pattern.scheme.lower()}:// is not supported. Use s3://, "
+            "gs://, az://, hdfs://, cc://, http://, https://, file://, hf:// or a local path; copy "
+            "the files first."
         )
     else:
         searched = search(pattern, base, source.follow_links, most_entries)
@@ -235,9 +228,10 @@ def _output(base: Path, downloads: Path) -> str:
 def _find_in_crawl(
     source: SourceConfig, base: Path, downloads: Path, needs_copies: bool, place: str
 ) -> list[Match | LeftOut]:
-    if not is_web_url(place) and not os.path.exists(place):
+    url = Url(place)
+    if url.kind != "web" and not os.path.exists(place):
         return [LeftOut(place, "in the list of its crawl, and not in the folder `base_url`")]
-    return [*_find(place, source, base, downloads, needs_copies=needs_copies)]
+    return [*_find(url, source, base, downloads, needs_copies=needs_copies)]
 
 
 def _matches(found: Search, base: str, output: str) -> Iterator[Match | LeftOut]:

@@ -16,7 +16,8 @@ from assets.raw.places.object_files import match, url_pattern
 from assets.raw.readers.input_file import Fetch, InputFile
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.transports import Interrupted, Patience
-from corpus_loader.places.url_secrets import shown, split_url
+from corpus_loader.places.url_secrets import shown
+from corpus_loader.places.urls import Url
 from resources.errors import InputError
 from resources.store.records import fingerprint_of
 
@@ -30,7 +31,7 @@ ADVICE = (
 @lru_cache
 def hadoop_at(url: str) -> fs.FileSystem:
     """Return the client of a file system, as hdfs://namenode:8020: one per process."""
-    host, _, port = split_url(f"{url}/").host.partition(":")
+    host, _, port = Url(f"{url}/").host.partition(":")
     try:
         return fs.HadoopFileSystem(host or "default", int(port or 0))
     except (AttributeError, ImportError, OSError, ValueError) as error:

@@ -37,6 +37,7 @@ from corpus_loader.places.http_client import open_url
 from corpus_loader.places.object_stores import open_objects
 from corpus_loader.places.transports import RETRY_VARIABLE, Interrupted
 from corpus_loader.places.url_secrets import masked, shown
+from corpus_loader.places.urls import Url
 from pipeline_defs.commands.build.config import SCHEMA, schema_text
 from pipeline_defs.commands.terminal import Json, print_json, say
 from pipeline_defs.load_corpus import load_corpus
@@ -47,7 +48,7 @@ from resources.engine.system_errors import WAYS, SystemFault, explain, nearest, 
 from resources.runs.run_lock import close, try_take
 from resources.settings.engine import EngineConfig
 from resources.settings.pipeline import CONFIG_VARIABLE, config_path
-from resources.settings.sources import InputPlaces, is_crawl, is_hub_url, is_web_url
+from resources.settings.sources import InputPlaces
 from resources.store.disk import TEMPORARY_PREFIX, sync_all, sync_file, write_temporary
 from resources.store.scratch import scratch_of
 
@@ -286,9 +287,9 @@ def store_checks(corpus: Corpus) -> dict[str, Check]:
         checks[scratch.remote.url] = partial(ask_store, scratch.remote.url)
     for _, places in corpus.settings.inputs():
         for where in places.where:
-            place = places.base_url if is_crawl(where) else where
+            place = places.base_url if where.kind == "crawl" else where
             if place.lower().startswith(ASKED):
-                root = "/".join(shown(place).split("/")[: 5 if is_hub_url(place) else 3])
+                root = "/".join(shown(place).split("/")[: 5 if place.kind == "hub" else 3])
                 checks.setdefault(root, partial(ask, place, places))
     return checks
 
@@ -325,11 +326,11 @@ def ask_store(url: str) -> str:
     return with_skew("written, listed, deleted", times[0].timestamp())
 
 
-def ask(place: str, places: InputPlaces) -> str:
+def ask(place: Url, places: InputPlaces) -> str:
     """Send a request to a remote place of the input."""
-    if is_web_url(place):
+    if place.kind == "web":
         return ask_web(place)
-    if is_hub_url(place):
+    if place.kind == "hub":
         found = HUB_URL.fullmatch(place)
         commit = find_commit(found["repository"] if found else place, places.revision or MAIN)
         return f"commit {commit.sha[:12]}, with{'' if hub_token() else 'out'} a token"

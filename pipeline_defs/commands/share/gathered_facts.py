@@ -19,7 +19,6 @@ from pipeline_defs.commands.share.published_tables import published_manifests, t
 from pipeline_defs.commands.terminal import one_line
 from resources.corpus import Corpus
 from resources.settings.disclosure import DisclosureConfig, SourceFacts
-from resources.settings.sources import is_hub_url
 from resources.store.records import fingerprint_of
 from resources.takedowns import count_takedowns
 
@@ -73,7 +72,7 @@ def keys_told(corpus: Corpus, sources: Sequence[str]) -> Iterator[Fact]:
         for key in (*SourceFacts.model_fields, "domain"):
             value = plain(getattr(config, key))
             if key == "link" and value is None:  # the page of a data set of the hub
-                hub = (place.split("/")[2:4] for place in config.where if is_hub_url(place))
+                hub = (place.split("/")[2:4] for place in config.where if place.kind == "hub")
                 value = next((f"{HUB}{owner}/{name}" for owner, name in hub), None)
             if value is None and config.provenance not in (None, MEANT.get(key, config.provenance)):
                 value = []

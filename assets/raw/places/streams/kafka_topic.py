@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote
 
 from assets.raw.places.streams.logs import OPEN, Entry, LogStatus, StreamError
-from corpus_loader.places.url_secrets import split_url
+from corpus_loader.places.urls import Url
 from resources.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def consumer_of(url: str) -> Consumer:
         from confluent_kafka import Consumer
     except ImportError as error:
         raise InputError(f"where kafka://: {error}. Run: pip install tokenmill[kafka]") from error
-    parts = split_url(url)
+    parts = Url(url)
     config: dict[str, Any] = {
         "bootstrap.servers": parts.host,
         "group.id": "tokenmill",  # the client wants one; nothing is committed to it
@@ -55,7 +55,7 @@ def topic_logs(url: str, name: str) -> list[TopicPartitionLog]:
     """Return the partitions of a topic; none if there is no such topic."""
     from confluent_kafka import KafkaError, KafkaException
 
-    topic = unquote(split_url(url).path[1:])
+    topic = unquote(Url(url).path[1:])
     with closing(consumer_of(url)) as consumer:
         try:
             found = consumer.list_topics(topic, timeout=SECONDS).topics[topic]

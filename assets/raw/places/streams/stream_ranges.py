@@ -38,6 +38,7 @@ from assets.raw.readers.input_record import (
 )
 from assets.raw.readers.patches import Patch
 from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.urls import Url
 from resources.errors import InputError
 from resources.settings.full_source import Source
 from resources.settings.sources import SourceConfig, identity_of
@@ -92,10 +93,10 @@ def plan_streams(
     return states
 
 
-def logs_at(place: str, name: str) -> list[Log]:
+def logs_at(place: Url, name: str) -> list[Log]:
     """Return the logs of an entry of `where`, whose identity is `name`."""
     url = filled(place, variables_of(place))
-    if place.startswith("kafka://"):
+    if place.kind == "kafka":
         return [*topic_logs(url, name)]
     return [RedisStream(url, name)]
 
