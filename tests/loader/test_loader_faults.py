@@ -19,7 +19,7 @@ from loader_corpus import every_sample, numbered_rows, publish, two_sources, wri
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 from corpus_loader.mixture import VERSION
-from corpus_loader.places import files
+from corpus_loader.places import local_files
 from corpus_loader.places.files import Verify
 from corpus_loader.places.local_files import Checks
 
@@ -90,8 +90,8 @@ def test_in_the_background_a_file_is_read_while_it_is_hashed(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flip_bit(store / f"{SHARD}.bin")
-    may_hash, check = threading.Event(), files.check_sha256
-    monkeypatch.setattr(files, "check_sha256", lambda *of: may_hash.wait() and check(*of))
+    may_hash, check = threading.Event(), local_files.check_sha256
+    monkeypatch.setattr(local_files, "check_sha256", lambda *of: may_hash.wait() and check(*of))
     loader = every_sample(store, batch_size=20)
     batches = loader.batches()
 
@@ -107,9 +107,9 @@ def test_in_the_background_a_file_is_read_while_it_is_hashed(
 def test_a_file_is_hashed_once_until_it_is_another(
     store: Path, monkeypatch: pytest.MonkeyPatch, verify: Verify
 ) -> None:
-    hashed, check = [], files.check_sha256
+    hashed, check = [], local_files.check_sha256
     monkeypatch.setattr(
-        files, "check_sha256", lambda path, *rest: (hashed.append(path), check(path, *rest))
+        local_files, "check_sha256", lambda path, *rest: (hashed.append(path), check(path, *rest))
     )
     loader = every_sample(store, options=LoaderOptions(verify=verify))
     loader.reader.shards.max_open = 1
@@ -470,7 +470,7 @@ def test_a_process_that_was_forked_off_does_what_its_parent_has_not_done() -> No
 
 def test_nobody_waits_for_a_check_at_exit() -> None:
     code = (
-        "import time; corpus_loader.places.local_files import Checks; "
+        "import time; from corpus_loader.places.local_files import Checks; "
         "Checks().add(0, lambda: time.sleep(60))"
     )
 
