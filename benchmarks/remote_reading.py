@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT)]
 import_module("pipeline_defs")  # what it tells Polars' allocator must come before polars
 
 from assets.raw.places.find_inputs import find_inputs  # noqa: E402
-from assets.raw.readers import range_files  # noqa: E402
+from assets.raw.readers import open_input as opening  # noqa: E402
 from assets.raw.readers.input_file import STREAM_END, InputFile  # noqa: E402
 from assets.raw.readers.open_input import fetch_of  # noqa: E402
 from resources.settings.sources import SourceConfig  # noqa: E402
@@ -82,8 +82,8 @@ def main() -> None:
             consume(found, options.slow)
         with served(path, options.latency) as found:
             print(f"\nconsumer without a limit, answers {options.latency:g} s late")
-            for ahead in (0, range_files.AHEAD):
-                range_files.AHEAD = ahead
+            for ahead in (0, opening.AHEAD):
+                opening.AHEAD = ahead
                 start = time.perf_counter()
                 consume(found, None)
                 speed = options.megabytes / (time.perf_counter() - start)
@@ -113,7 +113,7 @@ def consume(file: InputFile, most: float | None) -> None:
         return fetch(first, stop)
 
     shown = 0
-    with range_files.RangeFile(counted, file.bytes, STREAM_END) as stream:
+    with opening.RangeFile(counted, file.bytes, STREAM_END) as stream:
         while data := stream.read(1 << 20):
             taken += len(data)
             if most is None:

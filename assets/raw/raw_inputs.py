@@ -15,7 +15,7 @@ from typing import NamedTuple
 from assets.raw.raw_records import EntryRange
 from assets.raw.readers.formats import format_of
 from assets.raw.readers.input_file import InputFile, Slice
-from assets.raw.readers.patches import Patch
+from assets.raw.readers.input_record import Patch
 from resources.content_windows import content_windows
 from resources.settings.full_source import Source
 

@@ -19,7 +19,7 @@ from assets.raw.places.streams.stream_ranges import patch_chunk, plan_streams, r
 from assets.raw.raw_inputs import RawInputs, StreamPart
 from assets.raw.raw_records import RAW, RawProvenance
 from assets.raw.readers.documents import FIELD_FILTER, NO_QUARANTINE, Chunk
-from assets.raw.readers.patches import Patch
+from assets.raw.readers.input_record import Patch
 from assets.raw.size_cap_files import cap_of
 from assets.raw.taken_down_files import lost_its_record
 from assets.text.takedown_files import TAKEN_DOWN, obeying, takedown_ids

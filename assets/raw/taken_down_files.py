@@ -18,7 +18,7 @@ import polars as pl
 
 from assets.raw.places.patch_files import PatchFile, patch_paths, read_patch_file, replace_patches
 from assets.raw.readers.documents import document_id
-from assets.raw.readers.patches import Patch
+from assets.raw.readers.input_record import Patch
 from assets.text.marks import find_doc_ids
 from assets.text.takedown_files import Wanted, is_url_wanted, is_wanted, owners_of_quotes
 from resources.corpus import Corpus

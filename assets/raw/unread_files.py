@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from assets.raw.raw_records import Gap, RawNumbers, RawProvenance
 from assets.raw.readers.archive_names import NESTED_ARCHIVE
-from assets.raw.readers.patches import Patch
+from assets.raw.readers.input_record import Patch
 from resources.store.records import Manifest
 
 NUM_NAMED = 20  # files that a manifest or a message names

@@ -14,7 +14,7 @@ from builders import Build, hashes, open_corpus, sentence, write_corpus, write_j
 from verbs import Cli
 
 from assets.raw.places.patch_files import add_patches, patch_paths, read_patches
-from assets.raw.readers.patches import Patch
+from assets.raw.readers.input_record import Patch
 from pipeline_defs.commands.main import main
 
 GOOD = [json.dumps({"text": sentence(i, 20 + i % 5)}) for i in range(40)]

@@ -16,7 +16,7 @@ from command_line import start, until
 from verbs import Cli
 
 from assets.raw.places.patch_files import add_patches
-from assets.raw.readers.patches import Patch
+from assets.raw.readers.input_record import Patch
 from assets.stages import STAGES
 from corpus_loader.seal import sealed, unsealed
 from pipeline_defs.commands.life.faults import READERS

@@ -14,7 +14,7 @@ from verbs import Cli
 
 from assets.mixed.asset import plan_mixed
 from assets.mixed.budgets import MixError
-from assets.raw.readers.patches import Patch
+from assets.raw.readers.input_record import Patch
 from assets.stages import used_stages
 from corpus_loader import CorpusLoader, LoaderOptions
 from corpus_loader.places.errors import CorpusError

@@ -19,10 +19,11 @@ from assets.raw.readers.documents import (
 )
 from assets.raw.readers.input_record import (
     InputRecord,
+    Patch,
     matches_filter,
     parse_record,
+    shown_digest,
 )
-from assets.raw.readers.patches import Patch, shown_digest
 from assets.text.table_rows import count_bytes
 from resources.settings.sources import SourceConfig
 

@@ -19,7 +19,7 @@ from input_files import COMPRESS, chunks, jsonl, texts, write
 from assets.raw.places.local_files import search
 from assets.raw.readers import open_input as opening
 from assets.raw.readers.decompress import BOMB_BYTES, raise_unless_of_content
-from assets.raw.readers.range_files import RangeFile
+from assets.raw.readers.open_input import RangeFile
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.transports import Interrupted
 from resources.errors import InputError

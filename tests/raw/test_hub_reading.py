@@ -21,7 +21,7 @@ from many_runs import begin_raw, exit_codes
 
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.raw_records import RAW
-from assets.raw.readers import range_files
+from assets.raw.readers import open_input as opening
 from assets.raw.readers.input_file import ChangedFileError
 from assets.raw.readers.open_input import open_input
 from resources.settings.full_source import Source
@@ -187,7 +187,7 @@ def test_a_cap_of_documents_stops_at_the_same_one(
 def test_a_cap_stops_requests_early(
     hub: Hub, tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(range_files, "WINDOW_BYTES", 1 << 20)
+    monkeypatch.setattr(opening, "WINDOW_BYTES", 1 << 20)
     large = [os.urandom(40_000).hex() for _ in range(200)]
     table = io.BytesIO()
     pl.DataFrame({"text": large}).write_parquet(

@@ -18,13 +18,16 @@ from assets.raw.places import fetch_ranges
 from assets.raw.places.fetch_ranges import reachable
 from assets.raw.readers.input_file import STREAM_END, Fetch, InputFile
 from assets.raw.readers.open_input import (
+    AHEAD,
+    FIRST_BYTES,
     HELD_BYTES,
     IN_FLIGHT,
+    WINDOW_BYTES,
+    RangeFile,
     open_arrow,
     open_input,
     with_content,
 )
-from assets.raw.readers.range_files import AHEAD, FIRST_BYTES, WINDOW_BYTES, RangeFile
 from corpus_loader.places.errors import CorpusError
 
 SIZE = 40 << 20

@@ -18,7 +18,7 @@ from input_files import jsonl, zst
 from assets.raw.asset import STAGE as RAW
 from assets.raw.asset import warn_of_unread
 from assets.raw.places.patch_files import add_patches
-from assets.raw.readers.patches import Patch, shown_digest
+from assets.raw.readers.input_record import Patch, shown_digest
 from assets.raw.unread_files import unread_members
 from pipeline_defs.commands.main import main
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from assets.raw.readers.input_file import InputFile, Slice
-from assets.raw.readers.patches import Patch
+from assets.raw.readers.input_record import Patch
 from corpus_loader.seal import sealed, unsealed
 from resources.corpus import Corpus
 from resources.store.disk import make_folder, write_temporary

@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from assets.raw.readers.decompress import FileFault
 from assets.raw.readers.input_record import (
+    RAW_LIMIT_BYTES,
     InputRecord,
+    Patch,
     as_json,
     checked_size,
     document_columns,
@@ -28,9 +30,9 @@ from assets.raw.readers.input_record import (
     parse_record,
     position_row,
     position_text,
+    shown_digest,
 )
 from assets.raw.readers.next_steps import next_step
-from assets.raw.readers.patches import RAW_LIMIT_BYTES, Patch, shown_digest
 from assets.text.table_rows import count_bytes
 from resources.settings.sources import SourceConfig
 

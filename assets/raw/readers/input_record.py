@@ -1,4 +1,4 @@
-"""Fields of one record, the field filter, and the columns of its document.
+"""Fields of one record, its patch, the field filter, and the columns of its document.
 
 Trade-off: a record is decoded to Python objects and its other fields are encoded again as `meta`.
 That checks every byte of it (UTF-8, escapes, number ranges) but writes 1.10 as 1.1. Keeping the
@@ -17,9 +17,12 @@ from typing import NamedTuple, NoReturn
 
 import msgspec
 import numpy as np
+import xxhash
 
 from resources.settings.sources import Scalar, SourceConfig
 
+RAW_LIMIT_BYTES = 65536  # that quarantine shows of a record
+PatchKey = tuple[str, int, str]
 ENTRY = "entry"
 MEMBER = "member and row"  # unit of rows that count members in steps of MEMBER_ROWS
 MEMBER_ROWS = 10**12  # JSON lines count bytes, of which a member has far less
@@ -32,6 +35,33 @@ MAX_DEPTH = 200  # a limit of its own: what fits on the interpreter's stack depe
 TOO_DEEP = f"JSON is nested more than {MAX_DEPTH} levels deep"
 MISSING = object()  # in place of the value of a field that a record does not have
 STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+
+
+class Patch(msgspec.Struct, frozen=True, array_like=True):
+    """The JSON text of a record, by the file and row of the one that it replaces.
+
+    `replaced` is the xxh3_128 of the bytes that quarantine shows of that one.
+    """
+
+    file: str
+    row: int
+    replaced: str
+    record: str
+
+    @property
+    def key(self) -> PatchKey:
+        """The record that it replaces."""
+        return self.file, self.row, self.replaced
+
+    @property
+    def name(self) -> str:
+        """Name of the patch in the counts of those that were used."""
+        return f"{self.file} {self.row} {self.replaced}"
+
+
+def shown_digest(raw: bytes) -> str:
+    """Return the digest of a record, of the bytes that quarantine shows."""
+    return xxhash.xxh3_128_hexdigest(raw[:RAW_LIMIT_BYTES])
 
 
 class InputRecord(NamedTuple):

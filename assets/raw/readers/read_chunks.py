@@ -23,8 +23,7 @@ from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.file_content import packed_as
 from assets.raw.readers.formats import format_of
 from assets.raw.readers.input_file import BEGIN, STREAM_END, Border, InputFile, Slice, Span
-from assets.raw.readers.input_record import InputRecord, LineRun
-from assets.raw.readers.patches import Patch
+from assets.raw.readers.input_record import InputRecord, LineRun, Patch
 from assets.raw.readers.plain_lines import LEAST_BYTES, add_lines
 from assets.raw.readers.read_lines import halves, lines_before, run_records
 from assets.raw.readers.read_tables import group_bytes, parquet_metadata

@@ -24,8 +24,7 @@ from assets.raw.readers.input_file import (
     Slice,
     Span,
 )
-from assets.raw.readers.input_record import InputRecord, LineRun, parse_record
-from assets.raw.readers.patches import RAW_LIMIT_BYTES
+from assets.raw.readers.input_record import RAW_LIMIT_BYTES, InputRecord, LineRun, parse_record
 from resources.settings.sources import SourceConfig
 
 BOM = b"\xef\xbb\xbf"

@@ -34,8 +34,7 @@ from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.format import Format
 from assets.raw.readers.html_child import NO_MEMORY
 from assets.raw.readers.input_file import WHOLE_FILE, InputFile, Slice
-from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.patches import RAW_LIMIT_BYTES
+from assets.raw.readers.input_record import RAW_LIMIT_BYTES, InputRecord
 from resources.settings.named_files import check_size
 from resources.settings.sources import SourceConfig
 

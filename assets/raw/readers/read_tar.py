@@ -30,8 +30,7 @@ from assets.raw.readers.borders import start_borders
 from assets.raw.readers.decompress import BlockStream, BrokenStream, FileFault, read_blocks
 from assets.raw.readers.format import Format
 from assets.raw.readers.input_file import WHOLE_FILE, Border, InputFile, Slice, Span
-from assets.raw.readers.input_record import InputRecord, parse_record
-from assets.raw.readers.patches import RAW_LIMIT_BYTES
+from assets.raw.readers.input_record import RAW_LIMIT_BYTES, InputRecord, parse_record
 from assets.raw.readers.read_pages import page_record
 from resources.settings.sources import SourceConfig
 

@@ -29,8 +29,7 @@ from assets.raw.readers.http_messages import (
     plain_body,
 )
 from assets.raw.readers.input_file import WHOLE_FILE, Border, InputFile, Slice, Span
-from assets.raw.readers.input_record import InputRecord
-from assets.raw.readers.patches import RAW_LIMIT_BYTES
+from assets.raw.readers.input_record import RAW_LIMIT_BYTES, InputRecord
 from assets.raw.readers.read_pages import page_text
 from resources.settings.sources import SourceConfig
 

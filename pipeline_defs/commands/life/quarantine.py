@@ -20,8 +20,7 @@ from rich.console import Console
 from assets.raw.places.patch_files import add_patches, read_patches
 from assets.raw.raw_records import RAW
 from assets.raw.readers.documents import NO_QUARANTINE
-from assets.raw.readers.input_record import position_row
-from assets.raw.readers.patches import Patch, shown_digest
+from assets.raw.readers.input_record import Patch, position_row, shown_digest
 from assets.raw.taken_down_files import without_record
 from assets.text.takedown_files import wanted_by
 from pipeline_defs.commands.terminal import (

@@ -31,12 +31,12 @@ from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.input_file import ChangedFileError
 from assets.raw.readers.input_record import (
     InputRecord,
+    Patch,
     as_json,
     entry_row,
     parse_record,
     position_row,
 )
-from assets.raw.readers.patches import Patch
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.urls import Url
 from resources.errors import InputError
