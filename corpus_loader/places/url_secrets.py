@@ -40,11 +40,6 @@ def identity(url: str, keys: Collection[str] = ()) -> str:
     return f"{parts.scheme}://{parts.host}{parts.path}{'?' if kept else ''}{kept}"
 
 
-def query_keys(url: str) -> list[str]:
-    """Return the keys of a URL's query; not its values, which may be secrets."""
-    return [key_of(pair) for pair in Url(url).query.split("&") if "=" in pair]
-
-
 def key_of(pair: str) -> str:
     """Return the key of one pair of a query."""
     return urllib.parse.unquote_plus(pair.partition("=")[0])

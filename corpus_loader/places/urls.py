@@ -37,12 +37,7 @@ class Url(str):
         netloc, slash, path = before_query.partition("/")
         url.user, _, url.host = netloc.rpartition("@")
         url.path = slash + path
-        is_file = text[:5].lower() == "file:"  # RFC 8089 has no slashes in its shortest form
-        url.kind = kind_of(url.scheme) if is_url else "file" if is_file else "path"
+        lower = url.scheme.lower()
+        known = SCHEMES.get(lower if lower in ANY_CASE else url.scheme, "unknown")
+        url.kind = known if is_url else "file" if text[:5].lower() == "file:" else "path"
         return url
-
-
-def kind_of(scheme: str) -> Kind:
-    """Return the kind of place of a scheme; some are known in capitals, too."""
-    lower = scheme.lower()
-    return SCHEMES.get(lower if lower in ANY_CASE else scheme, "unknown")

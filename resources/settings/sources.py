@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from corpus_loader.places.url_secrets import identity, key_of, query_keys, shown
+from corpus_loader.places.url_secrets import identity, key_of, shown
 from corpus_loader.places.urls import Url
 from resources.settings.faults import KeyPath, dotted
 from resources.settings.frozen_model import FrozenModel
@@ -34,10 +34,8 @@ FILE_FORMATS = (
 FileFormat = Annotated[
     str, AfterValidator(lambda name: check_plug_in("readers", name, FILE_FORMATS))
 ]
-Place = Annotated[
-    Url,
-    GetPydanticSchema(lambda _, handler: handler(Annotated[NonEmpty, AfterValidator(Url)])),
-]
+PARSED = Annotated[NonEmpty, AfterValidator(Url)]
+Place = Annotated[Url, GetPydanticSchema(lambda _, handler: handler(PARSED))]
 Allowed = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 CONDITION = re.compile(r"\s*(?P<path>[^=!<>\"'\s]+)\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
 DATABASE = "db"  # key of a Redis URL that tells streams apart, and is no secret
@@ -98,14 +96,13 @@ def usable_places(places: tuple[Url, ...]) -> tuple[Url, ...]:
         raise ValueError(
             f"{shown(streams[0])} is a stream, and other entries are files. Make a source of each"
         )
-    for place in places:
-        has_secret = bool(place.user or "=" in place.query)
-        if place.kind == "hub" and has_secret:
+    for place in (each for each in places if each.user or "=" in each.query):
+        if place.kind == "hub":
             raise ValueError(
                 f"{shown(place)}: a URL of the hub has no user and no query. The token comes from "
                 "the environment (HF_TOKEN), or from the file that `hf auth login` writes"
             )
-        if place.kind in ("object", "hdfs") and has_secret:
+        if place.kind in ("object", "hdfs"):
             raise ValueError(
                 f"{shown(place)}: a URL of an object store, or of hdfs, has no user and no query. "
                 "Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) "
@@ -238,10 +235,11 @@ def identity_of(place: Url, keys: Collection[str]) -> str:
 
 def url_faults(inputs: Iterable[tuple[KeyPath, InputPlaces]]) -> Iterator[tuple[KeyPath, str]]:
     """Yield (key path, message) of URLs that only their secrets tell apart, and of useless keys."""
-    first: dict[str, tuple[KeyPath, str]] = {}
+    first: dict[str, tuple[KeyPath, Url]] = {}
     for path, places in inputs:
         urls = {(*path, "where", i): url for i, url in enumerate(places.where) if url.kind == "web"}
-        known = sorted({key for url in urls.values() for key in query_keys(url)})
+        pairs = (pair for url in urls.values() for pair in url.query.split("&"))
+        known = sorted({key_of(pair) for pair in pairs if "=" in pair})
         for index, key in enumerate(places.identity_query):
             if key not in known:
                 yield (
@@ -255,9 +253,9 @@ def url_faults(inputs: Iterable[tuple[KeyPath, InputPlaces]]) -> Iterator[tuple[
                 yield place, same_file(name, dotted(other_place), url, other)
 
 
-def same_file(name: str, place: str, url: str, other: str) -> str:
+def same_file(name: str, place: str, url: Url, other: Url) -> str:
     """Say that two URLs have one identity, by the keys that differ and not by their values."""
-    pairs = (set(Url(each).query.split("&")) for each in (url, other))
+    pairs = (set(each.query.split("&")) for each in (url, other))
     keys = sorted({key_of(pair) for pair in set.symmetric_difference(*pairs) if "=" in pair})
     differs = f"its query ({', '.join(keys)})" if keys else "what is not recorded"
     return (
