@@ -154,8 +154,8 @@ class InputPlaces(FrozenModel):
         description="keys of a URL's query that tell its files apart; other keys are secrets or "
         "change with time, and are recorded nowhere",
     )
-    base_url: Place = Field(
-        default=Url("https://data.commoncrawl.org/"),
+    base_url: NonEmpty = Field(
+        default="https://data.commoncrawl.org/",
         exclude=True,
         description="URL or folder of a mirror of Common Crawl, for entries cc:// of `where`",
     )
@@ -217,7 +217,7 @@ class InputPlaces(FrozenModel):
 
 def web_places(inputs: InputPlaces) -> list[Url]:
     """Return the entries of `where` whose files are behind http(s) URLs."""
-    on_web = ("web", "crawl") if inputs.base_url.kind == "web" else ("web",)
+    on_web = ("web", "crawl") if Url(inputs.base_url).kind == "web" else ("web",)
     return [place for place in inputs.where if place.kind in on_web]
 
 

@@ -56,7 +56,7 @@ def crawl_files(pattern: str, source: SourceConfig, base: Path, downloads: Path)
 
 def mirror(source: SourceConfig, base: Path) -> str:
     """Return the URL or folder of the mirror, with a slash at its end."""
-    url = source.base_url
+    url = Url(source.base_url)
     return (url if url.kind == "web" else str(base / url)).rstrip("/") + "/"
 
 

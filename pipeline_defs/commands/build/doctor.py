@@ -287,7 +287,7 @@ def store_checks(corpus: Corpus) -> dict[str, Check]:
         checks[scratch.remote.url] = partial(ask_store, scratch.remote.url)
     for _, places in corpus.settings.inputs():
         for where in places.where:
-            place = places.base_url if where.kind == "crawl" else where
+            place = Url(places.base_url) if where.kind == "crawl" else where
             if place.lower().startswith(ASKED):
                 root = "/".join(shown(place).split("/")[: 5 if place.kind == "hub" else 3])
                 checks.setdefault(root, partial(ask, place, places))
