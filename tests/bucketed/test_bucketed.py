@@ -1,15 +1,9 @@
 """Documents become sequences: nothing lost, nothing invented, padding only at the end."""
 
 import base64
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
-from pydantic import ValidationError
+from prelude import Any, ValidationError, assert_frame_equal, given, np, pl, pytest, settings, st
+from tables import cases
 
 from assets.bucketed.make_sequences import make_sequences
 from assets.bucketed.report import BINS, bin_range, readable, report_markdown, shares, warnings_of
@@ -132,11 +126,7 @@ def test_decomposed_documents_and_their_packed_rests() -> None:
         bucket=[0, 1, 1],
         num_tokens=[2, 4, 4],
         tokens=[[4, 9], [0, 1, 2, 3], [5, 6, 7, 8]],
-        spans=[
-            [span("d0", 4, 1), span("d1", 4, 1)],
-            [span("d0", 0, 4)],
-            [span("d1", 0, 4)],
-        ],
+        spans=[[span("d0", 4, 1), span("d1", 4, 1)], [span("d0", 0, 4)], [span("d1", 0, 4)]],
     )
 
     config = BucketConfig(mode="decompose", sequence_length=4, min_length=2)
@@ -381,26 +371,20 @@ def test_bad_edges_are_refused(edges: tuple[int, ...]) -> None:
         BucketConfig(mode="buckets", edges=edges)
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"edges": (4,)}, "edges has no meaning in mode pack. Remove it, or write `mode: buckets`"),
-        ({"mode": "buckets", "seed": 1}, "write `mode: pack or decompose`"),
-        ({"mode": "concat", "overlap": 1}, "overlap has no meaning in mode concat"),
-        ({"overlap": 2048}, "overlap 2048 must be less than sequence_length 2048"),
-        ({"overlap": 1, "long_documents": "truncate"}, "overlap needs `long_documents: split`"),
-        ({"extend_rests": True}, "Input should be False"),
-        (
-            {"mode": "decompose", "min_length": 48},
-            "min_length, in mode decompose: must be a power .* Take 32 or 64",
-        ),
-        (
-            {"mode": "decompose", "sequence_length": 3000},
-            "sequence_length, in mode decompose: must be a power",
-        ),
-        ({"mode": "decompose", "sequence_length": 32}, "min_length 64 must not be above"),
-    ],
-)
+@cases("""
+    keys | message
+    {"edges": (4,)} | edges has no meaning in mode pack. Remove it, or write `mode: buckets`
+    {"mode": "buckets", "seed": 1} | write `mode: pack or decompose`
+    {"mode": "concat", "overlap": 1} | overlap has no meaning in mode concat
+    {"overlap": 2048} | overlap 2048 must be less than sequence_length 2048
+    {"overlap": 1, "long_documents": "truncate"} | overlap needs `long_documents: split`
+    {"extend_rests": True} | Input should be False
+    {"mode": "decompose", "min_length": 48}
+    | min_length, in mode decompose: must be a power .* Take 32 or 64
+    {"mode": "decompose", "sequence_length": 3000}
+    | sequence_length, in mode decompose: must be a power
+    {"mode": "decompose", "sequence_length": 32} | min_length 64 must not be above
+""")
 def test_keys_that_contradict_each_other_are_refused(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         BucketConfig(**keys)

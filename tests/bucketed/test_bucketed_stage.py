@@ -1,12 +1,7 @@
 """bucketed through Dagster: windows of parts, what their parts are named, kept and reported."""
 
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-import polars as pl
-import pytest
 from builders import Build, hashes, open_corpus, write_corpus
+from prelude import Any, Path, np, pl, pytest
 
 from assets.bucketed.asset import bucket_window, plan_bucketed
 from assets.sharded.shuffle import Pile, gather

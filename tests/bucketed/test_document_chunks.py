@@ -1,16 +1,8 @@
 """Documents are cut into segments; conversations stay whole, or end with an answer."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from many_examples import many_examples
+from prelude import Any, Callable, given, np, pl, pytest, settings, st
+from tables import cases
 
 from assets.bucketed.bucketed_records import BucketedNumbers
 from assets.bucketed.document_chunks import (
@@ -47,18 +39,16 @@ def test_truncated_documents_keep_their_beginning() -> None:
     assert rows(truncate(tokens(3, 0, 9), 4)) == [(0, 0, 3), (2, 0, 4)]
 
 
-@pytest.mark.parametrize(
-    ("count", "overlap", "expected"),
-    [
-        (4, 0, [(0, 4)]),
-        (5, 0, [(0, 4), (4, 1)]),
-        (8, 0, [(0, 4), (4, 4)]),
-        (4, 1, [(0, 4)]),
-        (5, 1, [(0, 4), (3, 2)]),
-        (7, 1, [(0, 4), (3, 4)]),
-        (8, 3, [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]),
-    ],
-)
+@cases("""
+    count | overlap | expected
+    4     | 0       | [(0, 4)]
+    5     | 0       | [(0, 4), (4, 1)]
+    8     | 0       | [(0, 4), (4, 4)]
+    4     | 1       | [(0, 4)]
+    5     | 1       | [(0, 4), (3, 2)]
+    7     | 1       | [(0, 4), (3, 4)]
+    8     | 3       | [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+""")
 def test_long_documents_are_split_into_full_pieces_and_a_rest(
     count: int, overlap: int, expected: list[tuple[int, int]]
 ) -> None:
@@ -174,10 +164,7 @@ LONG = [[(4, 4), (4, 8)], [(2, 2)], [(14, 4)]]
 
 @pytest.mark.parametrize(
     ("choice", "kept", "counts"),
-    [
-        ("cut_turns", {0: 8, 1: 4}, {LEFT_OUT: 1, CUT: 1}),
-        ("drop", {1: 4}, {LEFT_OUT: 2}),
-    ],
+    [("cut_turns", {0: 8, 1: 4}, {LEFT_OUT: 1, CUT: 1}), ("drop", {1: 4}, {LEFT_OUT: 2})],
 )
 def test_long_conversations_are_cut_or_left_out_and_counted(
     choice: str, kept: dict[int, int], counts: dict[str, int]

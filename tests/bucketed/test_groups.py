@@ -1,15 +1,7 @@
 """Groups of documents: packed by themselves, with buckets and identities of their own."""
 
-from typing import Any
-
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec import UNSET, structs
-from polars.testing import assert_frame_equal
-from pydantic import ValidationError
+from prelude import Any, ValidationError, assert_frame_equal, given, np, pl, pytest, settings, st
 
 from assets.bucketed.bucketed_records import BucketedNumbers
 from assets.bucketed.make_sequences import Groups, make_sequences

@@ -1,13 +1,9 @@
 """Documents are held out by the smallest id of a new cluster, and as was decided before."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
-import polars as pl
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from many_examples import many_examples
+from prelude import Any, given, pl, pytest, st
 
 from assets.bucketed.held_out import (
     MARK_SCHEMA,

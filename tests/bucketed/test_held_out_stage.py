@@ -1,14 +1,11 @@
 """The stage `held_out` over nights of documents that come and go, against a build from nothing."""
 
-from pathlib import Path
 from random import Random
-from typing import Any
 
-import polars as pl
-import pytest
 import yaml
 from builders import Build, Night, open_corpus, play, records, write_corpus
 from builders import edited_text as text
+from prelude import Any, Path, pl, pytest
 
 from assets.bucketed.asset import STAGE as BUCKETED
 from assets.bucketed.asset import warn_of_buckets

@@ -2,11 +2,7 @@
 
 from random import Random
 
-import numpy as np
-import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
+from prelude import NDArray, example, given, np, pytest, settings, st
 
 from assets.bucketed.kernels.copy_tokens import copy_pieces, sort_by_key
 from assets.bucketed.kernels.packing_plan import (

@@ -1,15 +1,9 @@
 """Documents that share much with a held-out one: literal n-grams, and a corpus over nights."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 from builders import Build, open_corpus, play, records, sentence, write_corpus
+from prelude import Any, Path, pl, pytest, re
 
 from assets.bucketed.asset import STAGE as BUCKETED
 from assets.bucketed.bucketed_records import layout_of

@@ -2,10 +2,7 @@
 
 from random import Random
 
-import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import given, np, pytest, settings, st
 
 from assets.bucketed.document_chunks import Int64s
 from assets.bucketed.kernels.copy_tokens import copy_pieces, sort_by_key

@@ -1,10 +1,6 @@
 """Identities of sequences: the same wherever they are, others when anything in them differs."""
 
-from collections.abc import Callable
-
-import numpy as np
-import polars as pl
-import pytest
+from prelude import Callable, np, pl, pytest
 
 from assets.bucketed.sequences import SPAN, sequence_ids
 

@@ -1,12 +1,7 @@
 """Documents that are held out of training: packed by themselves, and drawn by validation alone."""
 
-import json
-from pathlib import Path
-from typing import Any
-
-import polars as pl
-import pytest
 from builders import Build, open_corpus, write_corpus, write_jsonl
+from prelude import Any, Path, json, pl, pytest
 
 from assets.bucketed.asset import STAGE as BUCKETED
 from assets.bucketed.bucketed_records import layout_of

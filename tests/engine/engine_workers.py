@@ -1,13 +1,9 @@
 """Functions for worker processes: they are imported there by name, so they live in a module."""
 
-import os
 import signal
-import sys
-import time
 from dataclasses import dataclass
-from pathlib import Path
 
-import polars as pl
+from prelude import Path, os, pl, sys, time
 
 from resources.engine import workers
 from resources.engine.fork_server import fork_server

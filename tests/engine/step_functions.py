@@ -1,8 +1,8 @@
 """What the steps of tests/engine/test_step_process.py do, each in a process of its own."""
 
-import os
-import time
 from multiprocessing.connection import Connection
+
+from prelude import os, time
 
 from corpus_loader.places.traffic import REQUESTS, count
 from resources.engine.cost import USED

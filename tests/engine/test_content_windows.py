@@ -1,10 +1,6 @@
 """Windows cut by content: whole, bounded, and local under changes."""
 
-from __future__ import annotations
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, pytest, st
 
 from resources.content_windows import content_windows
 

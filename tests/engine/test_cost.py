@@ -1,11 +1,8 @@
 """Costs of parts: wall seconds do not overlap, and CPU seconds add up to those of the process."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-import numpy as np
-import pytest
+from prelude import Path, np, pytest, time
 
 from resources.engine.cost import Cost, CpuMeter, add_wall_seconds, begin_part
 from resources.engine.run_task import run_task

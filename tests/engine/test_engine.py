@@ -1,26 +1,14 @@
 """Every engine gives the same results; a dead worker costs its part another try, and no more."""
 
-import os
 from collections.abc import Generator, Iterable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-import pytest
-from pydantic import ValidationError
+from prelude import Any, Path, ValidationError, os, pytest
 
 from resources.engine.map_parts import AUTO_PROCESS_BYTES, map_parts
 from resources.engine.run_task import Ended, PartError
 from resources.settings.engine import EngineConfig
-from tests.engine.engine_workers import (
-    Part,
-    die,
-    fail,
-    meet,
-    process_of,
-    square,
-    wait_for_others,
-)
+from tests.engine.engine_workers import Part, die, fail, meet, process_of, square, wait_for_others
 
 IN_PROCESS = EngineConfig(kind="in_process", workers=2)
 PROCESSES = EngineConfig(kind="processes", workers=2)

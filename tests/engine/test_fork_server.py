@@ -1,16 +1,12 @@
 """One fork server serves a run and its workers, and ends with the run."""
 
 import multiprocessing
-import os
 import signal
 import subprocess
-import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import psutil
-import pytest
+from prelude import Path, os, pytest, sys, time
 
 from resources.engine.fork_server import SERVER, fork_server, is_served
 from resources.engine.workers import end_workers

@@ -1,10 +1,6 @@
 """A fresh process returns what a function says, with seeds of its own, or fails as a machine."""
 
-from __future__ import annotations
-
-import sys
-
-import pytest
+from prelude import pytest, sys
 
 from resources.engine.fresh_process import call_in_fresh_process
 

@@ -1,13 +1,9 @@
 """Compiled kernels are taken from disk unless any file of their package has changed."""
 
 import ast
-import os
 import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
 
-import pytest
+from prelude import Callable, Path, os, pytest, sys
 
 from resources.kernel_cache import digest_file, digest_of, digest_of_file, remove_damaged
 

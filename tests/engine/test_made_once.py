@@ -1,11 +1,8 @@
 """Tables that are made once per process, or by a run's server for all its forks."""
 
-from __future__ import annotations
-
 import subprocess
-import sys
 
-import pytest
+from prelude import pytest, sys
 
 from resources import made_once as module
 from resources.made_once import made_once, make_tables

@@ -10,8 +10,7 @@ REFUSED = PartError("part-1: PermissionError: RequestTimeTooSkewed")
 
 
 @pytest.mark.parametrize(
-    ("ahead", "told"),
-    [(7_200.4, "7,200 s ahead of"), (-301.0, "301 s behind")],
+    ("ahead", "told"), [(7_200.4, "7,200 s ahead of"), (-301.0, "301 s behind")]
 )
 def test_an_error_under_a_wrong_clock_is_the_nodes(ahead: float, told: str) -> None:
     error = with_clock(Ended(1, None, REFUSED, NO_COST), ahead, " on b (10.0.0.2)").error

@@ -1,12 +1,9 @@
 """Passes: each is planned from the earlier ones by partition, and only the kept ones are kept."""
 
-from __future__ import annotations
-
 import errno
 from dataclasses import replace
-from typing import Any
 
-import pytest
+from prelude import Any, pytest
 
 from resources import passes as module
 from resources.corpus import Corpus

@@ -1,19 +1,12 @@
 """Progress of a step: its sums, the number of its lines, and its end."""
 
-from __future__ import annotations
-
 import logging
-import os
 import pty
 import threading
-import time
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
-import pytest
 from builders import open_corpus, write_corpus
+from prelude import Any, Path, os, pairwise, pytest, time
 
 from resources import progress as module
 from resources.engine.cost import NO_COST, Cost

@@ -1,12 +1,9 @@
 """Very many parts go to a cluster in batches; what a machine may be to blame for goes alone."""
 
 import errno
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
-import pytest
+from prelude import Any, Counter, Path, pytest
 
 from resources.engine import ray_tasks
 from resources.engine.cost import NO_COST

@@ -1,8 +1,6 @@
 """The engine on a cluster says what is missing before anything runs."""
 
-import sys
-
-import pytest
+from prelude import pytest, sys
 
 from resources.engine.ray_driver import connect
 from resources.engine.system_errors import SystemFault

@@ -1,13 +1,8 @@
 """Partitions end one after the other: each is given as soon as it has all of its outcomes."""
 
-from __future__ import annotations
-
-import time
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-import pytest
+from prelude import Any, Path, pytest, time
 
 from resources.corpus import Corpus
 from resources.engine.map_parts import map_parts

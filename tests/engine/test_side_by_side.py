@@ -1,7 +1,5 @@
 """Calls side by side: a slow one delays no other, and all are answered."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import Future
 

@@ -1,17 +1,12 @@
 """A step in a process of its own has what its run holds, and the run knows what it has used."""
 
 import multiprocessing
-import os
 import signal
-import time
-from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from pathlib import Path
-from typing import Any
 
 import psutil
-import pytest
+from prelude import Any, Callable, Iterator, Path, os, pytest, time
 
 from corpus_loader.places.traffic import REQUESTS, SENT
 from resources.engine.cost import USED

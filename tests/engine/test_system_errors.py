@@ -1,15 +1,11 @@
 """Errors of the system are recognised, whoever raises them, and say what to do."""
 
 import errno
-import os
 import pickle
 import socket
 import sqlite3
-from pathlib import Path
 
-import numpy as np
-import polars as pl
-import pytest
+from prelude import Path, np, os, pl, pytest
 
 from resources.engine.run_task import PartError, PartUseError, run_task
 from resources.engine.system_errors import (

@@ -1,10 +1,7 @@
 """URLs in normal form: which spellings are one page, and which are not."""
 
-from __future__ import annotations
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, pytest, st
+from tables import cases
 
 from resources.urls import Url, parse_url, without_tracking
 
@@ -48,22 +45,20 @@ def test_other_pages_have_other_addresses(url: str) -> None:
     assert address(url) != address(PAGE)
 
 
-@pytest.mark.parametrize(
-    ("written", "host"),
-    [
-        ("MÜNCHEN.de", "xn--mnchen-3ya.de"),
-        ("mu\u0308nchen.de", "xn--mnchen-3ya.de"),
-        ("xn--mnchen-3ya.de", "xn--mnchen-3ya.de"),
-        ("m%C3%BCnchen\u3002de", "xn--mnchen-3ya.de"),
-        ("faß.de", "xn--fa-hia.de"),
-        ("☃.net", "xn--n3h.net"),
-        ("a_ü.net", "xn--a_-yka.net"),
-        ("r3---sn.example.com", "r3---sn.example.com"),
-        ("[2001:DB8::0001]:443", "[2001:db8::1]"),
-        ("two words.org", ""),
-        ("a..org", ""),
-    ],
-)
+@cases("""
+    written | host
+    MÜNCHEN.de | xn--mnchen-3ya.de
+    münchen.de | xn--mnchen-3ya.de
+    xn--mnchen-3ya.de | xn--mnchen-3ya.de
+    m%C3%BCnchen。de | xn--mnchen-3ya.de
+    faß.de | xn--fa-hia.de
+    ☃.net | xn--n3h.net
+    a_ü.net | xn--a_-yka.net
+    r3---sn.example.com | r3---sn.example.com
+    [2001:DB8::0001]:443 | [2001:db8::1]
+    two words.org | ""
+    a..org | ""
+""")
 def test_a_host_has_one_form(written: str, host: str) -> None:
     assert parse_url(f"https://{written}/").host == host
 

@@ -1,12 +1,9 @@
 """The calls that stages make before the first part load the kernels that the parts need."""
 
 from concurrent.futures import Future
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 from builders import open_corpus, write_corpus
+from prelude import Any, Path, pl, pytest
 
 from assets.deduped.duplicates_asset import dedup_warm_ups
 from assets.filtered.asset import STAGE as FILTERED

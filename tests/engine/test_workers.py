@@ -1,14 +1,10 @@
 """Workers stay for the next passes and steps of a run, and end with it."""
 
-import os
-import time
-from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
 
-import polars as pl
 import psutil
-import pytest
+from prelude import Iterator, os, pl, pytest, time
 
 from resources.engine.fork_server import fork_server
 from resources.engine.workers import IDLE_SECONDS, WorkerPool, end_workers

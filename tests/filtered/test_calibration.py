@@ -1,12 +1,6 @@
 """Limits proposed from the scores of clean text."""
 
-from __future__ import annotations
-
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, np, pl, pytest, st
 
 from assets.filtered.rules.calibration import (
     Floats,

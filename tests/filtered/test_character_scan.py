@@ -1,13 +1,6 @@
 """The kernel of kinds of characters against slow references."""
 
-import re
-import sys
-
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, np, pl, pytest, re, st, sys
 
 from assets.filtered.kernels.character_scan import dominant_groups, matching_codes
 from assets.text.buffers import text_buffers

@@ -2,17 +2,10 @@
 
 import math
 import unicodedata
-from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
+from prelude import Any, Path, assert_frame_equal, given, np, pairwise, pl, pytest, settings, st
 from pydantic import ValidationError
+from tables import cases
 
 from assets.filtered.classifier.classifier import (
     EVERY_LABEL,
@@ -271,19 +264,17 @@ def test_a_model_survives_its_table(tmp_path: Path) -> None:
     assert score_quality(texts, after).to_list() == score_quality(texts, before).to_list()
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"labelled": None}, "no examples"),
-        ({"labelled": None, "good": ["a"]}, "good is given, bad is not"),
-        ({"labelled": None, "bad": ["a"]}, "bad is given, good is not"),
-        ({"good": ["a", "b"], "bad": ["b"]}, r"\['b'\] are named twice"),
-        ({"buckets": 3000}, "power of two, got 3000. Take 2048 or 4096"),
-        ({"buckets": 512}, "greater than or equal to 1024"),
-        ({"held_out": 0}, "greater than 0"),
-        ({"goods": ["a"]}, "goods"),
-    ],
-)
+@cases(r"""
+    fields                             | message
+    {"labelled": None}                 | no examples
+    {"labelled": None, "good": ["a"]}  | good is given, bad is not
+    {"labelled": None, "bad": ["a"]}   | bad is given, good is not
+    {"good": ["a", "b"], "bad": ["b"]} | r"\['b'\] are named twice"
+    {"buckets": 3000}                  | power of two, got 3000. Take 2048 or 4096
+    {"buckets": 512}                   | greater than or equal to 1024
+    {"held_out": 0}                    | greater than 0
+    {"goods": ["a"]}                   | goods
+""")
 def test_bad_configs_are_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         config(**fields)

@@ -1,14 +1,9 @@
 """The classifier through Dagster: trained on raw documents, published, found again."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 import dagster as dg
-import numpy as np
-import polars as pl
-import pytest
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Any, Path, json, np, pl, pytest
+from tables import cases
 
 from assets.filtered.classifier.classifier import score_quality
 from assets.filtered.classifier.classifier_files import load_classifier
@@ -133,16 +128,14 @@ def test_a_model_that_is_missing_or_old_says_what_to_materialize(
         load_classifier(changed)
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (["{"], "line 1: not JSON"),
-        ([{"text": "a", "label": 1}, "", {"text": 5, "label": 1}], "line 3: `text` must be"),
-        ([{"text": "a", "label": "great"}], "`label` must be 1 or 0.*got 'great'"),
-        ([{"text": "a", "label": 1}], "1 good and 0 bad documents"),
-        (None, "no file 'labels.jsonl'"),
-    ],
-)
+@cases("""
+    lines                                                    | message
+    ["{"]                                                    | line 1: not JSON
+    [{"text": "a", "label": 1}, "", {"text": 5, "label": 1}] | line 3: `text` must be
+    [{"text": "a", "label": "great"}]                        | `label` must be 1 or 0.*got 'great'
+    [{"text": "a", "label": 1}]                              | 1 good and 0 bad documents
+    None                                                     | no file 'labels.jsonl'
+""")
 def test_a_bad_labelled_file_says_what_is_wrong(
     tmp_path: Path, build: Build, lines: list[Any] | None, message: str
 ) -> None:

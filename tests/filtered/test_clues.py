@@ -1,12 +1,7 @@
 """Every candidate is in a window around a clue of its scan, so that no scan misses one."""
 
-import re
-
-import numpy as np
-import polars as pl
-import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from prelude import np, pl, pytest, re, st
 
 from assets.filtered.kernels.clue_scan import BLOCK
 from assets.filtered.pii.candidates import (

@@ -1,13 +1,8 @@
 """Code score: literal texts, and a plain twin of the kernel."""
 
 import math
-from itertools import pairwise
 
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from prelude import example, given, np, pairwise, pl, pytest, settings, st
 
 from assets.filtered.code_score import MIDDLE, SLOPE, is_code, lexicon, score_code
 from assets.filtered.filter_documents import filter_documents

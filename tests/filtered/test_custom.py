@@ -1,7 +1,7 @@
 """Rules of a user's own: columns, thresholds and examples."""
 
-import polars as pl
-import pytest
+from prelude import pl, pytest
+from tables import cases
 
 from assets.filtered.filter_documents import count_reasons, filter_documents
 from assets.filtered.report import summarize_decisions
@@ -75,14 +75,12 @@ def test_wrong_rules_are_refused_with_the_reason(rules: object, message: str) ->
         check_custom_rules(rules)
 
 
-@pytest.mark.parametrize(
-    ("name", "limits", "message"),
-    [
-        ("Bad Name", {"maximum": 1.0}, "must match"),
-        ("a", {}, "either"),
-        ("a", {"minimum": 0.0, "maximum": 1.0}, "either"),
-    ],
-)
+@cases("""
+    name     | limits                           | message
+    Bad Name | {"maximum": 1.0}                 | must match
+    a        | {}                               | either
+    a        | {"minimum": 0.0, "maximum": 1.0} | either
+""")
 def test_a_rule_has_a_plain_name_and_one_threshold(
     name: str, limits: dict[str, float], message: str
 ) -> None:

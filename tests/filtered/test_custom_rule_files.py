@@ -1,18 +1,8 @@
 """Custom rules are tried in two processes: the same documents have the same scores in both."""
 
-from __future__ import annotations
+from prelude import Path, pytest, sys
 
-import sys
-from pathlib import Path
-
-import pytest
-
-from assets.filtered.filter_files import (
-    FilterFileError,
-    digests_of,
-    scores_of,
-    try_custom_rules,
-)
+from assets.filtered.filter_files import FilterFileError, digests_of, scores_of, try_custom_rules
 from resources.settings.filtering.filters import FilterConfig
 
 RULE = """

@@ -1,17 +1,7 @@
 """Counts of `counting: datatrove` against a plain twin, and where ours differ."""
 
-from __future__ import annotations
-
-import re
-from collections import Counter
-from itertools import pairwise
-from typing import Any
-
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import Any, Counter, given, np, pairwise, pl, pytest, re, settings, st
+from tables import cases
 
 from assets.filtered.datatrove_scores import COUNTS, EDITED_COUNTS, count_as_datatrove
 from assets.filtered.filter_documents import filter_documents
@@ -138,21 +128,19 @@ def test_words_are_all_of_the_text_but_white_space(text: str) -> None:
     assert all(our_words(text))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('"Hello, (world)!"', '" Hello , ( world ) ! "'),
-        ("isn't it's l’eau O'Brien's", "isn 't it 's l ’eau O 'Brien 's"),
-        ("well-known covid-19 1990-95 a--b -x", "well - known covid-19 1990 - 95 a -- b -x"),
-        ("3.5 1,000 a,b x/y and/or 1/2", "3.5 1,000 a , b x / y and / or 1/2"),
-        ("Wait... so …… end.Next a.b", "Wait ... so … … end . Next a.b"),
-        ("the U.S. e.g. A. NASA. etc.", "the U.S. e.g. A. NASA . etc ."),
-        ("+1 +x 50% 5$ $5 x=1 y==z", "+1 + x 50 % 5 $ $ 5 x=1 y==z"),
-        ("foo(bar) [1] #tag a_b me@x.org", "foo(bar ) [ 1 ] # tag a_b me@x.org"),
-        ("漢字、です。 ☃a☃", "漢字、です 。 ☃ a ☃"),
-        (".5 . .. ?!", ".5 . .. ? !"),
-    ],
-)
+@cases("""
+    text | words
+    '"Hello, (world)!"' | '" Hello , ( world ) ! "'
+    isn't it's l’eau O'Brien's | isn 't it 's l ’eau O 'Brien 's
+    well-known covid-19 1990-95 a--b -x | well - known covid-19 1990 - 95 a -- b -x
+    3.5 1,000 a,b x/y and/or 1/2 | 3.5 1,000 a , b x / y and / or 1/2
+    Wait... so …… end.Next a.b | Wait ... so … … end . Next a.b
+    the U.S. e.g. A. NASA. etc. | the U.S. e.g. A. NASA . etc .
+    +1 +x 50% 5$ $5 x=1 y==z | +1 + x 50 % 5 $ $ 5 x=1 y==z
+    foo(bar) [1] #tag a_b me@x.org | foo(bar ) [ 1 ] # tag a_b me@x.org
+    漢字、です。 ☃a☃ | 漢字、です 。 ☃ a ☃
+    .5 . .. ?! | .5 . .. ? !
+""")
 def test_words_are_cut_by_a_plain_rule(text: str, words: str) -> None:
     assert our_words(text) == words.split()
 
@@ -165,16 +153,15 @@ def test_words_with_hyphens_are_one_in_german() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
-        ("", 0),
-        ("One. Two! Three", 3),
-        ("One.\nTwo.\n\nThree.", 3),
-        ("He said “Go.” Then left.", 2),  # punctuation after an end belongs to the sentence
-        ("Robert A. Magnuson", 1),
-    ],
-)
+@cases(r"""
+    text                     | sentences
+    ""                       | 0
+    One. Two! Three          | 3
+    "One.\nTwo.\n\nThree."   | 3
+    # punctuation after an end belongs to the sentence
+    He said “Go.” Then left. | 2
+    Robert A. Magnuson       | 1
+""")
 def test_sentences_begin_after_end_marks(text: str, sentences: int) -> None:
     assert count_words(text)[1][TokenCount.SENTENCES] == sentences
 

@@ -1,15 +1,9 @@
 """The kernel's labels and probabilities are those of fastText itself (package fasttext-predict)."""
 
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import fasttext
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from prelude import Any, Path, example, given, np, pl, pytest, settings, st
 
 from assets.filtered.kernels.fasttext import predict
 from assets.filtered.language.fasttext_model import (

@@ -1,12 +1,8 @@
 """fastText models are read; damaged and hostile ones are refused before compiled code has them."""
 
-from __future__ import annotations
-
-import os
 import struct
-from pathlib import Path
 
-import pytest
+from prelude import Path, os, pytest
 
 from assets.filtered.language.fasttext_model import (
     build_lookup,

@@ -1,10 +1,6 @@
 """Every document is either kept or rejected with all its reasons; the sums always hold."""
 
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
+from prelude import assert_frame_equal, given, pl, pytest, settings, st
 
 from assets.filtered.filter_documents import count_first_reasons, count_reasons, filter_documents
 from resources.settings.filtering.filter_steps import MAX_VALUES

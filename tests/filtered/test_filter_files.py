@@ -1,10 +1,6 @@
 """Files that a filter config names: read, digested, and refused with their name."""
 
-import os
-from pathlib import Path
-from typing import Any
-
-import pytest
+from prelude import Any, Path, os, pytest
 
 from assets.filtered import filter_files
 from assets.filtered.filter_files import (

@@ -1,10 +1,8 @@
 """Summaries add up over parts; plots show counts and never a raw text."""
 
 import subprocess
-import sys
 
-import polars as pl
-import pytest
+from prelude import pl, pytest, sys
 
 from assets.filtered.filter_documents import filter_documents
 from assets.filtered.report import (

@@ -1,13 +1,9 @@
 """filtered through Dagster: what it reports, and what a changed file or config recomputes."""
 
-from pathlib import Path
-from typing import Any
-
 import dagster as dg
-import polars as pl
-import pytest
 import yaml
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Any, Path, pl, pytest
 
 from resources.run_reports import read_report
 

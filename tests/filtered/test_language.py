@@ -1,14 +1,8 @@
 """The bundled model names languages from three windows; unknown is null, never an error."""
 
-import re
 import subprocess
-import sys
-from pathlib import Path
 
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import Path, given, pl, pytest, re, settings, st, sys
 
 from assets.filtered.language.detect_language import (
     LANGDETECT_CHARS,

@@ -1,12 +1,8 @@
 """rules.language of the whole file, and sources whose language detection is off."""
 
-from pathlib import Path
-from typing import Any
-
-import polars as pl
-import pytest
 import yaml
 from builders import Build, open_corpus, write_corpus
+from prelude import Any, Path, pl, pytest
 
 from assets.filtered.filter_documents import filter_documents
 from resources.settings.pipeline import SettingsError

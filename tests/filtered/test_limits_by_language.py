@@ -1,12 +1,9 @@
 """A threshold may be a mapping by language: judged, replayed, shown and refused by language."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 
-import polars as pl
-import pytest
-from pydantic import ValidationError
+from prelude import ValidationError, pl, pytest
+from tables import cases
 
 from assets.filtered.filter_documents import filter_documents, mark_broken_rules
 from assets.filtered.report import report_markdown, summarize_decisions
@@ -87,14 +84,12 @@ def test_the_histogram_has_a_line_for_each_limit() -> None:
     assert "char_count" in picture
 
 
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ({"zh-TW": 3}, "should match pattern"),
-        ({"zh": -3}, "greater than or equal to 0"),
-        ({"zh": "many"}, "valid integer"),
-    ],
-)
+@cases("""
+    limits         | message
+    {"zh-TW": 3}   | should match pattern
+    {"zh": -3}     | greater than or equal to 0
+    {"zh": "many"} | valid integer
+""")
 def test_a_wrong_mapping_is_refused(limits: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message) as refused:
         RulesConfig.model_validate({"length": {"min_chars": limits}})

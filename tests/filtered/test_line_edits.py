@@ -1,13 +1,8 @@
 """Lines go or stay as C4 and RefinedWeb define it, and every count equals a plain Python twin."""
 
-import re
-
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from many_examples import many_examples
-from pydantic import ValidationError
+from prelude import ValidationError, given, pl, pytest, re, settings, st
+from tables import cases
 
 from assets.filtered.kernels.line_scan import LineCount, character_classes
 from assets.filtered.line_edits import edit_lines
@@ -301,76 +296,71 @@ def test_refinedweb_drops_buttons_and_keeps_the_rest_as_it_is() -> None:
     assert counts["refinedweb_words"] == 3 + 1 + 2 + 4 + 1 + 1 + 2 + 2 + 3 + 3
 
 
-@pytest.mark.parametrize(
-    ("line", "sentences"),
-    [
-        ("", 0),
-        ("One", 1),
-        ("One.", 1),
-        ("One. Two! Three? Four… five", 5),
-        ("One... two?! Three.", 3),
-        ("Pi is 3.14, see a.io/x?y=1, e.g.x.", 1),
-        ('He said "Go." She (too!) went.', 3),
-        ("Dr. Who came.", 2),
-        ("... !!! ?", 0),
-        (". . . One.", 1),
-        ("他说：“好。”然后走了。谁？", 3),
-        ("クリック。して！ください", 3),
-        ("क्या है? यह है। वह है।", 3),
-        ("هل هذا؟نعم.", 2),
-        ("３．１４ です。", 1),
-        ("One.\u00a0Two.\u3000Three.", 3),
-        ("_. ,", 0),
-    ],
-)
+@cases(r"""
+    line | sentences
+    "" | 0
+    One | 1
+    One. | 1
+    One. Two! Three? Four… five | 5
+    One... two?! Three. | 3
+    Pi is 3.14, see a.io/x?y=1, e.g.x. | 1
+    He said "Go." She (too!) went. | 3
+    Dr. Who came. | 2
+    ... !!! ? | 0
+    . . . One. | 1
+    他说：“好。”然后走了。谁？ | 3
+    クリック。して！ください | 3
+    क्या है? यह है। वह है। | 3
+    هل هذا؟نعم. | 2
+    ３．１４ です。 | 1
+    "One.\u00a0Two.\u3000Three." | 3
+    _. , | 0
+""")
 def test_a_sentence_ends_at_its_mark(line: str, sentences: int) -> None:
     assert edit(line)[1]["sentences"] == sentences
 
 
-@pytest.mark.parametrize(
-    ("line", "kept"),
-    [
-        ("It ends in one two...", ""),
-        ("It ends in one two…", ""),
-        ("It ends in one two..", "It ends in one two.."),
-        ("\u3000It ends in one two.\xa0", "It ends in one two."),
-        ("[1] It ends in one two.", "It ends in one two."),
-        ("It ends in [Edit] two.", "It ends in [Edit] two."),
-        ("It ends [in] [edit] [citation needed] two three.", "It ends [in]   two three."),
-        ("It [1] [2] [3] ends.", ""),
-        ("It ends in [[7]] two.", "It ends in [] two."),
-        ("It ends in the jAVAsCRIPT two.", ""),
-        ("It ends with a " + "w" * 1000 + " .", "It ends with a " + "w" * 1000 + " ."),
-        ("It ends with a " + "é" * 1001 + " .", ""),
-    ],
-)
+@cases(r"""
+    line                                             | kept
+    It ends in one two...                            | ""
+    It ends in one two…                              | ""
+    It ends in one two..                             | It ends in one two..
+    "\u3000It ends in one two.\xa0"                  | It ends in one two.
+    [1] It ends in one two.                          | It ends in one two.
+    It ends in [Edit] two.                           | It ends in [Edit] two.
+    It ends [in] [edit] [citation needed] two three. | It ends [in]   two three.
+    It [1] [2] [3] ends.                             | ""
+    It ends in [[7]] two.                            | It ends in [] two.
+    It ends in the jAVAsCRIPT two.                   | ""
+    "It ends with a " + "w" * 1000 + " ."            | "It ends with a " + "w" * 1000 + " ."
+    "It ends with a " + "é" * 1001 + " ."            | ""
+""")
 def test_c4_line(line: str, kept: str) -> None:
     assert edited(line, c4=PAPER) == kept
 
 
-@pytest.mark.parametrize(
-    ("line", "kept"),
-    [
-        ("BREAKING News", ""),
-        ("      BREAKING News", "      BREAKING News"),  # indentation counts, as in DCLM
-        ("BREAKINGnews here", "BREAKINGnews here"),
-        ("123 456", "123 456"),
-        ("1234", ""),
-        ("one", ""),
-        (" two words ", " two words "),
-        ("3,400.5k views!", ""),
-        ("- 12 shares", ""),
-        ("12shares of it", "12shares of it"),
-        ("12 cats", "12 cats"),
-        ("0 items in cart now", "0 now"),
-        ("Sign-in to read on", "to read on"),
-        ("Sign-ins to read on", "Sign-ins to read on"),
-        ("It fell. Read more…", "It fell."),
-        ("It fell. READ MORE...", "It fell."),
-        ("a b c d e f g h i read more...", "a b c d e f g h i read more..."),
-        ("a b c d e f g h read more...", "a b c d e f g h"),
-    ],
-)
+@cases("""
+    line                           | kept
+    BREAKING News                  | ""
+    # indentation counts, as in DCLM
+    "      BREAKING News"          | "      BREAKING News"
+    BREAKINGnews here              | BREAKINGnews here
+    123 456                        | 123 456
+    "1234"                         | ""
+    one                            | ""
+    " two words "                  | " two words "
+    3,400.5k views!                | ""
+    - 12 shares                    | ""
+    12shares of it                 | 12shares of it
+    12 cats                        | 12 cats
+    0 items in cart now            | 0 now
+    Sign-in to read on             | to read on
+    Sign-ins to read on            | Sign-ins to read on
+    It fell. Read more…            | It fell.
+    It fell. READ MORE...          | It fell.
+    a b c d e f g h i read more... | a b c d e f g h i read more...
+    a b c d e f g h read more...   | a b c d e f g h
+""")
 def test_refinedweb_line(line: str, kept: str) -> None:
     rules = RefinedWebLines(min_words=2, max_numeric=0.999)
     for text, rest in (
@@ -383,20 +373,18 @@ def test_refinedweb_line(line: str, kept: str) -> None:
         assert counts["refinedweb_words"] == len(line.split()) - len(kept.split())
 
 
-@pytest.mark.parametrize(
-    "notice",
-    [
-        "© 2019 Acme",
-        "© Acme Inc.",
-        "Copyright (c) 2020 X. All rights reserved.",
-        "(c) 2001-2004 by A. Writer",
-        "# Copyright 2015 The Authors",
-        "COPYRIGHT © ACME",
-        "All content copyright © 2008-2020 Acme.",
-        "All rights reserved.",
-        "Acme Inc. All Rights Reserved",
-    ],
-)
+@cases("""
+    notice
+    © 2019 Acme
+    © Acme Inc.
+    Copyright (c) 2020 X. All rights reserved.
+    (c) 2001-2004 by A. Writer
+    "# Copyright 2015 The Authors"
+    COPYRIGHT © ACME
+    All content copyright © 2008-2020 Acme.
+    All rights reserved.
+    Acme Inc. All Rights Reserved
+""")
 def test_a_notice_goes_and_its_document_stays(notice: str) -> None:
     text, counts = edit(f"One.\n\n{notice}\n\nTwo.\n\n{notice}", remove_copyright=True)
 
@@ -406,17 +394,15 @@ def test_a_notice_goes_and_its_document_stays(notice: str) -> None:
     assert edited(notice) == notice
 
 
-@pytest.mark.parametrize(
-    "prose",
-    [
-        "Copyright law protects authors.",
-        "The copyright lasts until 2030, they say.",
-        "(c) the third point of the list",
-        "The sign © stands for copyright.",
-        "They said that all rights reserved to the state are void.",
-        "Long prose. " * 20 + "© 2019 Acme",
-    ],
-)
+@cases("""
+    prose
+    Copyright law protects authors.
+    The copyright lasts until 2030, they say.
+    (c) the third point of the list
+    The sign © stands for copyright.
+    They said that all rights reserved to the state are void.
+    "Long prose. " * 20 + "© 2019 Acme"
+""")
 def test_prose_on_copyright_stays(prose: str) -> None:
     text, counts = edit(prose, remove_copyright=True)
 

@@ -1,11 +1,6 @@
 """Lists of domains and URLs: what a line means, and which lines are refused or named."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
-import pytest
+from prelude import Any, Path, pytest
 
 from assets.filtered.filter_files import FilterFileError, load_filter_data
 from assets.filtered.opt_out import parse_entries

@@ -1,10 +1,7 @@
 """URLs against lists, licences, and fields that must be there."""
 
-from typing import Any
-
-import polars as pl
-import pytest
-from pydantic import ValidationError
+from prelude import Any, ValidationError, pl, pytest
+from tables import cases
 
 from assets.filtered.metadata import count_metadata
 from resources.settings.filtering.rules import MetadataRules
@@ -20,28 +17,26 @@ def counted(
     return count_metadata(documents, MetadataRules.model_validate(rules), *lists)
 
 
-@pytest.mark.parametrize(
-    ("url", "is_blocked"),
-    [
-        ("http://bad.com/page", 1),
-        ("https://www.bad.com", 1),
-        ("HTTPS://Sub.Bad.COM:8080/x?y#z", 1),
-        ("http://user:secret@bad.com/", 1),
-        ("//bad.com/x", 1),
-        ("http://notbad.com/", 0),
-        ("http://bad.com.example.org/", 0),
-        ("http://good.com/?u=http://bad.com/", 0),
-        ("http://ok.org/one/page/", 1),
-        ("http://ok.org/one/page/two", 0),
-        ("bad.com", 1),
-        ("bad.com/page", 1),
-        ("http://bad.com./", 1),
-        ("http://a.b.c.d.e.f.g.h.i.bad.com/", 1),
-        ("http://MÜNCHEN.de/x", 1),
-        ("not a url", 0),
-        (None, 0),
-    ],
-)
+@cases("""
+    url                                | is_blocked
+    http://bad.com/page                | 1
+    https://www.bad.com                | 1
+    HTTPS://Sub.Bad.COM:8080/x?y#z     | 1
+    http://user:secret@bad.com/        | 1
+    //bad.com/x                        | 1
+    http://notbad.com/                 | 0
+    http://bad.com.example.org/        | 0
+    http://good.com/?u=http://bad.com/ | 0
+    http://ok.org/one/page/            | 1
+    http://ok.org/one/page/two         | 0
+    bad.com                            | 1
+    bad.com/page                       | 1
+    http://bad.com./                   | 1
+    http://a.b.c.d.e.f.g.h.i.bad.com/  | 1
+    http://MÜNCHEN.de/x                | 1
+    not a url                          | 0
+    None                               | 0
+""")
 def test_a_listed_domain_stands_for_its_subdomains_and_a_listed_url_for_itself(
     url: str | None, is_blocked: int
 ) -> None:

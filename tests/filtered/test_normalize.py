@@ -1,14 +1,10 @@
 """Normalising evens out bytes, never words, numbers, links, indentation or paragraphs."""
 
-import re
-import sys
 import unicodedata
 
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from many_examples import many_examples
+from prelude import given, pl, pytest, re, settings, st, sys
+from tables import cases
 
 from assets.filtered.normalize import (
     BIDI_CONTROLS,
@@ -69,51 +65,45 @@ def test_runs_of_blank_lines_and_final_blanks_stay_by_default() -> None:
     assert normalize("One.  \n\n\nTwo.") == ["One.  \n\n\nTwo."]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("e\u0301te\u0301", "été"),
-        ("e\u200b\u0301", "é"),
-        ("\u212b 한 \u1112\u1161\u11ab", "Å 한 한"),
-        ("a\r\nb\rc\n", "a\nb\nc"),
-        ("a\x00b\x07\x7f\x84\ufeff\u2060c", "abc"),
-        ("zero\u200bwidth\u200b", "zerowidth"),
-        ("Silben\xadtren\xad\u0301nung\xad \xad", "Silbentreńnung"),
-        ("one\x0ctwo\x0bthree\x85four", "one\ntwo\nthree\nfour"),
-        ("\n \t\n    x = 1\n\n", "    x = 1"),
-        ("end \u3000\n ", "end"),
-        (" \n\t ", ""),
-    ],
-)
+@cases(r"""
+    text | expected
+    été | été
+    "e\u200b\u0301" | é
+    Å 한 한 | Å 한 한
+    "a\r\nb\rc\n" | "a\nb\nc"
+    "a\x00b\x07\x7f\x84\ufeff\u2060c" | abc
+    "zero\u200bwidth\u200b" | zerowidth
+    "Silben\xadtren\xad\u0301nung\xad \xad" | Silbentreńnung
+    "one\x0ctwo\x0bthree\x85four" | "one\ntwo\nthree\nfour"
+    "\n \t\n    x = 1\n\n" | "    x = 1"
+    "end \u3000\n " | end
+    " \n\t " | ""
+""")
 def test_noise_goes(text: str, expected: str) -> None:
     assert normalize("before", text, "after") == ["before", expected, "after"]
 
 
-@pytest.mark.parametrize(
-    ("switch", "text"),
-    [
-        ("nfc", "e\u0301"),
-        ("line_ends", "a\r\nb\rc"),
-        ("control_characters", "a\x00b"),
-        ("soft_hyphens", "a\xadb"),
-        ("strip", "\na "),
-    ],
-)
+@cases(r"""
+    switch             | text
+    nfc                | é
+    line_ends          | "a\r\nb\rc"
+    control_characters | "a\x00b"
+    soft_hyphens       | "a\xadb"
+    strip              | "\na "
+""")
 def test_a_switch_off_leaves_its_noise(switch: str, text: str) -> None:
     assert normalize(text, **{switch: False}) == [text]
     assert normalize(text) != [text]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("ภาษา\u200bไทย\u200b2\u200bก\u200bข", None),
-        ("ភាសា\u200bខ្មែរ", None),
-        ("မြန်မာ\u200bစာ ພາສາ\u200bລາວ", None),
-        ("ไทย\x00\u200b\u200babc\u200bde", "ไทยabcde"),
-        ("ไทย\u200b\u200b\u200babc", "ไทย\u200babc"),
-    ],
-)
+@cases(r"""
+    text                                 | expected
+    "ภาษา\u200bไทย\u200b2\u200bก\u200bข" | None
+    "ភាសា\u200bខ្មែរ"                    | None
+    "မြန်မာ\u200bစာ ພາສາ\u200bລາວ"       | None
+    "ไทย\x00\u200b\u200babc\u200bde"     | ไทยabcde
+    "ไทย\u200b\u200b\u200babc"           | "ไทย\u200babc"
+""")
 def test_zero_width_spaces_stay_beside_scripts_without_blanks(
     text: str, expected: str | None
 ) -> None:
@@ -173,17 +163,15 @@ def _second_of_pair(character: str) -> str:
     return chr(int(parts[1], 16)) if len(parts) == 2 and parts[0][0] != "<" else "\u0301"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("sÃ³", "só"),
-        ("â€œquotedâ€\x9d", "“quoted”"),
-        ("itâ€™s\r\nfine, cafÃ© 3.14", "it’s\nfine, café 3.14"),
-        ("\x93hi\x94", "“hi”"),
-        ("bad ð\x9f\x98\x80\ngood é ÃO http://a.io/x?y=1", "bad 😀\ngood é ÃO http://a.io/x?y=1"),
-        ("one\x85two", "one\ntwo"),
-    ],
-)
+@cases(r"""
+    text | expected
+    sÃ³ | só
+    "â€œquotedâ€\x9d" | “quoted”
+    "itâ€™s\r\nfine, cafÃ© 3.14" | "it’s\nfine, café 3.14"
+    "\x93hi\x94" | “hi”
+    "bad ð\x9f\x98\x80\ngood é ÃO http://a.io/x?y=1" | "bad 😀\ngood é ÃO http://a.io/x?y=1"
+    "one\x85two" | "one\ntwo"
+""")
 def test_mojibake_is_repaired_before_its_controls_are_removed(text: str, expected: str) -> None:
     assert normalize("before", text, None, mojibake=True) == ["before", expected, None]
     assert re.search(MOJIBAKE, text) or "\x85" in text
@@ -206,16 +194,14 @@ def test_blanks_before_other_line_ends_go_too() -> None:
     assert normalize("a \r\nb ", trailing_spaces=True, line_ends=False, strip=False) == ["a\r\nb"]
 
 
-@pytest.mark.parametrize(
-    ("text", "most", "expected"),
-    [
-        ("a\n\n\n\nb\n\nc", 1, "a\n\nb\n\nc"),
-        ("a\n \n\t\n  b", 1, "a\n\n  b"),
-        ("a\n\n\n\nb", 3, "a\n\n\n\nb"),
-        ("a\n\n\n\n\nb", 3, "a\n\n\n\nb"),
-        ("\n\n\na\n\n\n", 1, "\na\n\n"),
-    ],
-)
+@cases(r"""
+    text              | most | expected
+    "a\n\n\n\nb\n\nc" | 1    | "a\n\nb\n\nc"
+    "a\n \n\t\n  b"   | 1    | "a\n\n  b"
+    "a\n\n\n\nb"      | 3    | "a\n\n\n\nb"
+    "a\n\n\n\n\nb"    | 3    | "a\n\n\n\nb"
+    "\n\n\na\n\n\n"   | 1    | "\na\n\n"
+""")
 def test_runs_of_blank_lines_are_cut_to_so_many(text: str, most: int, expected: str) -> None:
     assert normalize(text, max_blank_lines=most, strip=False) == [expected]
 

@@ -1,16 +1,9 @@
 """Opt-outs by lists, robots.txt and ai.txt: whom they mean, and which parts a change concerns."""
 
-from __future__ import annotations
-
-import hashlib
-import json
-from pathlib import Path
-from typing import Any
-
-import polars as pl
-import pytest
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 from every_stage import build
+from prelude import Any, Path, hashlib, json, pl, pytest
+from tables import cases
 
 from assets.filtered.asset import STAGE as FILTERED
 from assets.filtered.asset import describe_filtered
@@ -73,14 +66,12 @@ def test_the_newest_snapshot_of_each_file_counts(tmp_path: Path) -> None:
     assert loaded(tmp_path, snapshots="taken/1.jsonl").files == {"a.org": (ALL_MAY,)}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"sha256": "0" * 64}, "the snapshot is not as it was taken"),
-        ({"url": "https://a.org/page"}, "no URL of a robots.txt or an ai.txt"),
-        ({"date": "yesterday"}, "date"),
-    ],
-)
+@cases("""
+    changes                       | message
+    {"sha256": "0" * 64}          | the snapshot is not as it was taken
+    {"url": "https://a.org/page"} | no URL of a robots.txt or an ai.txt
+    {"date": "yesterday"}         | date
+""")
 def test_a_wrong_snapshot_is_named(changes: dict[str, str], message: str, tmp_path: Path) -> None:
     lines = [snapshot("https://b.org/ai.txt", ALL_MAY)]
     lines += [snapshot("https://a.org/robots.txt", ALL_MAY) | changes]
@@ -144,15 +135,13 @@ def test_configs_without_opt_outs_keep_their_fingerprints(tmp_path: Path) -> Non
     assert manifest.parts[0].file("opted_out") is None
 
 
-@pytest.mark.parametrize(
-    ("record", "is_out"),
-    [
-        ({"content_usage": "search=y, train-ai=n"}, 1),
-        ({"content_signal": "ai-train=no"}, 1),
-        ({"content_usage": "train-ai=y", "content_signal": "ai-train=yes"}, 0),
-        ({"other": "content_usage train-ai=n"}, 0),
-    ],
-)
+@cases("""
+    record                                                            | is_out
+    {"content_usage": "search=y, train-ai=n"}                         | 1
+    {"content_signal": "ai-train=no"}                                 | 1
+    {"content_usage": "train-ai=y", "content_signal": "ai-train=yes"} | 0
+    {"other": "content_usage train-ai=n"}                             | 0
+""")
 def test_headers_that_raw_keeps_count(record: dict[str, str], is_out: int) -> None:
     meta = json.dumps(record)
     frame = pl.DataFrame(

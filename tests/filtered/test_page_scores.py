@@ -1,14 +1,7 @@
 """Scores of pages: what they count, kinds of junk, and limits by domain."""
 
-from __future__ import annotations
-
-from typing import Any
-
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import Any, given, np, pl, pytest, settings, st
+from tables import cases
 
 from assets.filtered.filter_documents import filter_documents
 from assets.filtered.kernels.page_form import count_form, pair_table
@@ -127,19 +120,17 @@ def test_limits_of_pages_are_wider_for_references() -> None:
     assert broken(JUNK["truncated_pages"], by_domain["web"]) != []
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("One two, three.", {"WORDS": 3, "CLAUSE_WORDS": 1, "LAST_FINISHED": 1, "CASED_WORDS": 1}),
-        ("水は 流れる。", {"WORDS": 6, "SINGLES": 5, "LAST_FINISHED": 1, "LETTER_WORDS": 0}),
-        ("http://a.bc/d x1 don't", {"URL_CHARACTERS": 13, "ODD_CHARACTERS": 2}),
-        ("Home\nAbout\nand so on.", {"LABEL_LINES": 1, "LABEL_CHARACTERS": 5, "LINES": 3}),
-        ("It goes on (…)", {"LAST_DOTS": 1, "LAST_FINISHED": 0}),
-        ('He said "no."\n\n', {"LAST_FINISHED": 1, "LAST_DOTS": 0}),
-        ("It was cut here and th", {"LAST_LOWER": 1, "LAST_CHARACTERS": 23}),
-        ("Ã¤ b - 12", {"DAMAGES": 2, "ONE_LETTER_WORDS": 1, "MARK_WORDS": 1, "NUMBERS": 1}),
-    ],
-)
+@cases(r"""
+    text | expected
+    One two, three. | {"WORDS": 3, "CLAUSE_WORDS": 1, "LAST_FINISHED": 1, "CASED_WORDS": 1}
+    水は 流れる。 | {"WORDS": 6, "SINGLES": 5, "LAST_FINISHED": 1, "LETTER_WORDS": 0}
+    http://a.bc/d x1 don't | {"URL_CHARACTERS": 13, "ODD_CHARACTERS": 2}
+    "Home\nAbout\nand so on." | {"LABEL_LINES": 1, "LABEL_CHARACTERS": 5, "LINES": 3}
+    It goes on (…) | {"LAST_DOTS": 1, "LAST_FINISHED": 0}
+    'He said "no."\n\n' | {"LAST_FINISHED": 1, "LAST_DOTS": 0}
+    It was cut here and th | {"LAST_LOWER": 1, "LAST_CHARACTERS": 23}
+    Ã¤ b - 12 | {"DAMAGES": 2, "ONE_LETTER_WORDS": 1, "MARK_WORDS": 1, "NUMBERS": 1}
+""")
 def test_the_form_of_a_text_is_counted(text: str, expected: dict[str, int]) -> None:
     counts = counts_of(text)
     assert {name: counts[name][0] for name in expected} == expected

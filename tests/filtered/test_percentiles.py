@@ -1,12 +1,6 @@
 """Percentiles of a quality score within a source and language."""
 
-from __future__ import annotations
-
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, np, pl, pytest, st
 
 from assets.filtered.classifier.classifier import (
     LEAST,

@@ -1,15 +1,10 @@
 """Personal data is found where it is and nowhere else, and what is around it is never touched."""
 
 import tracemalloc
-from collections.abc import Iterator
 
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from many_examples import many_examples
-from pydantic import ValidationError
+from prelude import Iterator, ValidationError, example, given, np, pl, pytest, settings, st
+from tables import cases
 
 from assets.filtered.pii.candidates import (
     REJECTED,
@@ -283,22 +278,20 @@ def test_what_looks_alike_stays(text: str) -> None:
 
 
 @pytest.mark.parametrize("before", ["word\n", "7\n", "end.\n", "W1T 3QJ\n"])
-@pytest.mark.parametrize(
-    "value",
-    [
-        "93.184.216.34",
-        "2606:2800:220:1:248:1893:25c8:1946",
-        "(415) 555-2671",
-        "123-45-6789",
-        "4111 1111 1111 1111",
-        "Tel. 020 7393 1500",
-        "jane.doe@example.com",
-        "GB29 NWBK 6016 1331 9268 19",
-        "020 7946 0958",
-        "redis://:s3cr3tz@db",
-        "PASSWORD=s3cr3tz",
-    ],
-)
+@cases("""
+    value
+    93.184.216.34
+    2606:2800:220:1:248:1893:25c8:1946
+    (415) 555-2671
+    "123-45-6789"
+    4111 1111 1111 1111
+    Tel. 020 7393 1500
+    jane.doe@example.com
+    GB29 NWBK 6016 1331 9268 19
+    020 7946 0958
+    redis://:s3cr3tz@db
+    PASSWORD=s3cr3tz
+""")
 def test_a_value_at_the_start_of_a_line_is_found(before: str, value: str) -> None:
     assert find_pii(pl.Series([f"{before}{value}\n"]), PiiConfig())[1]["pii_total"].item() == 1
 
@@ -463,21 +456,19 @@ def test_a_list_of_values_is_not_read_to_its_end() -> None:
     assert MAX_VALUES < read < MAX_VALUES + 10_000
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "write to ⟦jane\xad.doe@exam\xadple.com⟧, bye",
-        "⟦jane.doe@exa\u200bmple.com⟧ and ⟦j\u200eane@ex\u200dample.com⟧\u200b.",
-        "naïve — ⟦jane.doe&#64;example&#46;com⟧ &#8212; ⟦j&#x61;ne&amp;#64;example.com⟧",
-        '{"mail": "é\\u00e9 ⟦jane\\u0040example.com⟧"}',
-        "⟦jane@<b>example</b>.com⟧ <b>or</b> not",
-        "写信给⟦ｊａｎｅ＠ｅｘａｍｐｌｅ．ｃｏｍ⟧，谢谢",
-        "card ⟦4111\u200b1111\u200b1111\u200b1111⟧",
-        "iban ⟦DE89\xad3704\xad0044\xad0532\xad0130\xad00⟧",
-        "key ⟦AKIA\xad" + "Q3EGRXK7\xad7ZLWN5DT⟧ of a page",
-        "ﬁne &#38; naïve ½ \U0001f600, a\xadb &copy; 2\u200b3",
-    ],
-)
+@cases(r"""
+    text
+    "write to ⟦jane\xad.doe@exam\xadple.com⟧, bye"
+    "⟦jane.doe@exa\u200bmple.com⟧ and ⟦j\u200eane@ex\u200dample.com⟧\u200b."
+    naïve — ⟦jane.doe&#64;example&#46;com⟧ &#8212; ⟦j&#x61;ne&amp;#64;example.com⟧
+    '{"mail": "é\\u00e9 ⟦jane\\u0040example.com⟧"}'
+    ⟦jane@<b>example</b>.com⟧ <b>or</b> not
+    写信给⟦ｊａｎｅ＠ｅｘａｍｐｌｅ．ｃｏｍ⟧，谢谢
+    "card ⟦4111\u200b1111\u200b1111\u200b1111⟧"
+    "iban ⟦DE89\xad3704\xad0044\xad0532\xad0130\xad00⟧"
+    "key ⟦AKIA\xad" + "Q3EGRXK7\xad7ZLWN5DT⟧ of a page"
+    "ﬁne &#38; naïve ½ \U0001f600, a\xadb &copy; 2\u200b3"
+""")
 def test_a_value_with_something_in_it_that_nobody_sees_is_found(text: str) -> None:
     plain = text.replace("⟦", "").replace("⟧", "")
     assert marked(plain) == text

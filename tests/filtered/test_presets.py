@@ -1,10 +1,6 @@
 """Presets are layers of config: thresholds of their papers, under what the user writes."""
 
-from typing import Any
-
-import polars as pl
-import pytest
-from pydantic import ValidationError
+from prelude import Any, ValidationError, pl, pytest
 
 from assets.filtered.filter_documents import filter_documents
 from assets.filtered.rules.rules import rules_for

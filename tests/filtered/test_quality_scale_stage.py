@@ -1,19 +1,11 @@
 """Scales of quality scores through Dagster: made once per source and model, and then kept."""
 
-from __future__ import annotations
-
-import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
 import yaml
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Any, Path, np, os, pl, pytest, sys
 
 from assets.filtered.classifier.classifier import QualityScale, percentiles
 from assets.filtered.classifier.classifier_files import load_scale

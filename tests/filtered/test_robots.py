@@ -1,8 +1,7 @@
 """Groups of a robots.txt by product token, and statements on training in it."""
 
-from __future__ import annotations
-
 import pytest
+from tables import cases
 
 from assets.filtered.opt_out import forbidding_rules, forbids_training
 
@@ -14,19 +13,17 @@ def forbidden(text: str, *agents: str, path: str = "/a") -> bool:
     return any(not each.can_fetch(path, "*") for each in rules)
 
 
-@pytest.mark.parametrize(
-    ("line", "is_own"),
-    [
-        ("User-agent: gptbot", True),
-        ("User-agent: GPTBot/1.1", True),
-        ("user-agent : GPTBot # ours", True),
-        ("Useragent GPTBot", True),
-        ("User-agent: GPT", False),
-        ("User-agent: GPT*", False),
-        ("User-agent: GPTBot-News", False),
-        ("User-agent: Mozilla/5.0 (compatible; GPTBot/1.1)", False),
-    ],
-)
+@cases("""
+    line                                             | is_own
+    User-agent: gptbot                               | True
+    User-agent: GPTBot/1.1                           | True
+    user-agent : GPTBot # ours                       | True
+    Useragent GPTBot                                 | True
+    User-agent: GPT                                  | False
+    User-agent: GPT*                                 | False
+    User-agent: GPTBot-News                          | False
+    User-agent: Mozilla/5.0 (compatible; GPTBot/1.1) | False
+""")
 def test_a_group_is_that_of_a_whole_product_token(line: str, is_own: bool) -> None:
     assert forbidden(f"{line}\n{NO_FETCH}\n\nUser-agent: *\nAllow: /\n") == is_own
     assert forbidden(f"{line}\nAllow: /\n\nUser-agent: *\n{NO_FETCH}\n") != is_own

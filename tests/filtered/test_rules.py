@@ -1,12 +1,9 @@
 """Every rule at its threshold and just beyond it, and which rules a config puts in force."""
 
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
-from pydantic import ValidationError
+from prelude import Any, ValidationError, np, pl, pytest
+from tables import cases
 
 from assets.filtered.classifier.classifier import train_classifier
 from assets.filtered.filter_documents import judge
@@ -331,36 +328,32 @@ def test_every_rule_has_a_case() -> None:
     assert {n for n in ELSEWHERE if "." in n} <= uncovered
 
 
-@pytest.mark.parametrize(
-    ("lang", "score", "broken"),
-    [
-        ("en", 0.65, []),
-        ("en", 0.64, ["language.uncertain"]),
-        ("de", 1.0, ["language.not_allowed"]),
-        (None, 0.0, ["language.uncertain", "language.not_allowed"]),
-        ("en", None, []),
-    ],
-)
+@cases("""
+    lang | score | broken
+    en   | 0.65  | []
+    en   | 0.64  | ["language.uncertain"]
+    de   | 1.0   | ["language.not_allowed"]
+    None | 0.0   | ["language.uncertain", "language.not_allowed"]
+    en   | None  | []
+""")
 def test_language_rules(lang: str | None, score: float | None, broken: list[str]) -> None:
     config = config_of({"language": {"allowed": ["en"]}})
     judged = judge(documents("text", lang=lang, lang_score=score), config, FilterData())
     assert judged["reasons"].to_list() == [broken]
 
 
-@pytest.mark.parametrize(
-    ("rules", "columns", "broken"),
-    [
-        ({"allowed_licenses": ["MIT"]}, {"license": " mit "}, []),
-        ({"allowed_licenses": ["MIT"]}, {"license": "GPL-3.0"}, ["metadata.license_not_allowed"]),
-        ({"allowed_licenses": ["MIT"]}, {"license": None}, ["metadata.license_not_allowed"]),
-        ({"blocked_licenses": ["gpl-3.0"]}, {"license": "GPL-3.0"}, ["metadata.license_blocked"]),
-        ({"blocked_licenses": ["gpl-3.0"]}, {"license": None}, []),
-        ({"required": ["url"]}, {}, ["metadata.missing_field"]),
-        ({"required": ["meta.author"]}, {"meta": '{"author": "A"}'}, []),
-        ({"url_words": ["casino"]}, {"url": "http://a.b/casino"}, ["metadata.url_blocked"]),
-        ({"url_soft_words": ["a", "b"]}, {"url": "http://a.b/"}, ["metadata.url_suspicious"]),
-    ],
-)
+@cases("""
+    rules | columns | broken
+    {"allowed_licenses": ["MIT"]} | {"license": " mit "} | []
+    {"allowed_licenses": ["MIT"]} | {"license": "GPL-3.0"} | ["metadata.license_not_allowed"]
+    {"allowed_licenses": ["MIT"]} | {"license": None} | ["metadata.license_not_allowed"]
+    {"blocked_licenses": ["gpl-3.0"]} | {"license": "GPL-3.0"} | ["metadata.license_blocked"]
+    {"blocked_licenses": ["gpl-3.0"]} | {"license": None} | []
+    {"required": ["url"]} | {} | ["metadata.missing_field"]
+    {"required": ["meta.author"]} | {"meta": '{"author": "A"}'} | []
+    {"url_words": ["casino"]} | {"url": "http://a.b/casino"} | ["metadata.url_blocked"]
+    {"url_soft_words": ["a", "b"]} | {"url": "http://a.b/"} | ["metadata.url_suspicious"]
+""")
 def test_metadata_rules(rules: dict[str, Any], columns: dict[str, Any], broken: list[str]) -> None:
     judged = judge(documents("t", **columns), config_of({"metadata": rules}), FilterData())
     assert judged["reasons"].to_list() == [broken]
@@ -477,17 +470,15 @@ def test_paragraphs_in_other_languages_count_against_a_text() -> None:
     assert judged["reasons"].to_list() == [[], ["language.mixed_languages"]]
 
 
-@pytest.mark.parametrize(
-    ("text", "path", "rule"),
-    [
-        ("# c\n" + "value = 1\n" * 3, "a.py", None),
-        ("value = 1\n" * 30, "a.py", "code.too_few_comments"),
-        ("# a comment\n" * 30 + "x", "a.py", "code.too_many_comments"),
-        ("value = 1\n" * 30, None, None),
-        ('{"a": 1}\n', "a.json", "code.data_file_too_small"),
-        ("<p>hi</p>", "a.html", "code.html_empty"),
-    ],
-)
+@cases(r"""
+    text                        | path   | rule
+    "# c\n" + "value = 1\n" * 3 | a.py   | None
+    "value = 1\n" * 30          | a.py   | code.too_few_comments
+    "# a comment\n" * 30 + "x"  | a.py   | code.too_many_comments
+    "value = 1\n" * 30          | None   | None
+    '{"a": 1}\n'                | a.json | code.data_file_too_small
+    <p>hi</p>                   | a.html | code.html_empty
+""")
 def test_starcoder_rules_look_at_the_kind_of_file(
     text: str, path: str | None, rule: str | None
 ) -> None:

@@ -1,13 +1,9 @@
 """Languages of a source: what is surely in another is tagged, and rejected if that is required."""
 
-import json
-from pathlib import Path
-from typing import Any
-
-import polars as pl
-import pytest
 import yaml
 from builders import Build, open_corpus, write_corpus, write_jsonl
+from prelude import Any, Path, json, pl, pytest
+from tables import cases
 
 from assets.filtered.filter_documents import count_other_languages, filter_documents
 from assets.filtered.language.detect_language import (
@@ -79,14 +75,12 @@ def test_a_source_without_language_has_no_tag(tmp_path: Path) -> None:
     assert "other_language" not in decide(with_notes(tmp_path), TEXTS)[1].columns
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({}, "`language` is None. Set it to ISO 639 codes"),
-        ({"language": "python"}, "`language` is 'python'. Set it"),
-        ({"language": "en", "domain": "code"}, "language detection is off here"),
-    ],
-)
+@cases("""
+    keys                                 | message
+    {}                                   | `language` is None. Set it to ISO 639 codes
+    {"language": "python"}               | `language` is 'python'. Set it
+    {"language": "en", "domain": "code"} | language detection is off here
+""")
 def test_a_language_that_cannot_be_required_is_refused(
     tmp_path: Path, keys: dict[str, Any], message: str
 ) -> None:
@@ -100,20 +94,18 @@ def test_without_detection_nothing_is_tagged(tmp_path: Path) -> None:
     assert "other_language" not in decide(corpus, TEXTS)[1].columns
 
 
-@pytest.mark.parametrize(
-    ("expected", "found", "is_other"),
-    [
-        ("sr", "hr", False),
-        ("no", "da", False),
-        ("nb", "nn", False),
-        ("id", "ms", False),
-        ("zh", "yue", False),
-        ("hr", "sl", True),
-        ("no", "sv", True),
-        ("en", "sco", False),
-        ("mk", "bg", True),
-    ],
-)
+@cases("""
+    expected | found | is_other
+    sr       | hr    | False
+    no       | da    | False
+    nb       | nn    | False
+    id       | ms    | False
+    zh       | yue   | False
+    hr       | sl    | True
+    no       | sv    | True
+    en       | sco   | False
+    mk       | bg    | True
+""")
 def test_close_languages_are_one_family(expected: str, found: str, is_other: bool) -> None:
     detected = pl.DataFrame({"lang": [found], "lang_score": [1.0]})
     config = LanguageConfig(expected=(expected,))

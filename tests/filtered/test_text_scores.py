@@ -1,15 +1,8 @@
 """Every count against a plain Python twin, golden n-grams, and work that grows as the text."""
 
-from collections import Counter
-from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import Callable, Counter, given, np, pairwise, pl, pytest, settings, st
 
 from assets.filtered.kernels import text_words
 from assets.filtered.kernels.ngrams import DUPLICATE_SIZES, NGRAM_COUNTS, TOP_SIZES

@@ -2,10 +2,8 @@
 
 from itertools import combinations
 
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import given, pl, pytest, settings, st
+from tables import cases
 
 from assets.filtered.passages import offending_spans, sample_keys, windows
 from assets.filtered.rules.rules import TOO_MANY_VALUES, Rule, rules_for
@@ -47,15 +45,13 @@ def marked(text: str, score: str, threshold: float = 0.5) -> list[str]:
     return [text[a:b] for a, b in offending_spans(text, rule(score, threshold))]
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        "length.too_short",
-        "length.min_chars",
-        "rules.length.min_chars",
-        "filters.rules.length.too_short",
-    ],
-)
+@cases("""
+    key
+    length.too_short
+    length.min_chars
+    rules.length.min_chars
+    filters.rules.length.too_short
+""")
 def test_a_rule_is_found_by_its_name_and_by_its_key(key: str) -> None:
     assert change(f"{key}=250") == names() | {"length.too_short": 250}
 
@@ -85,20 +81,18 @@ def test_lists_are_given_with_commas() -> None:
     assert change("language.not_allowed=de, fr")["language.not_allowed"] == ("de", "fr")
 
 
-@pytest.mark.parametrize(
-    ("assignment", "message"),
-    [
-        ("length.min_chars", "write KEY=VALUE"),
-        ("length.min_chars=", "write KEY=VALUE"),
-        ("length.min_chars=-1", "length.min_chars: .*greater than or equal to 0"),
-        ("length.min_chars=much", "length.min_chars: .*got 'much'"),
-        ("gopher_quality.max_bullet_lines=1.5", "less than or equal to 1"),
-        ("gopher_quality.max_bullet_lines=nan", "gopher_quality.max_bullet_lines"),
-        ("length.min_char=1", "did you mean length.min_chars"),
-        ("gopher_quality=3", "can only be switched off"),
-        ("zzz=1", "unknown rule 'zzz'"),
-    ],
-)
+@cases("""
+    assignment                          | message
+    length.min_chars                    | write KEY=VALUE
+    length.min_chars=                   | write KEY=VALUE
+    length.min_chars=-1                 | length.min_chars: .*greater than or equal to 0
+    length.min_chars=much               | length.min_chars: .*got 'much'
+    gopher_quality.max_bullet_lines=1.5 | less than or equal to 1
+    gopher_quality.max_bullet_lines=nan | gopher_quality.max_bullet_lines
+    length.min_char=1                   | did you mean length.min_chars
+    gopher_quality=3                    | can only be switched off
+    zzz=1                               | unknown rule 'zzz'
+""")
 def test_what_cannot_be_is_refused(assignment: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         change(assignment)
@@ -180,29 +174,27 @@ def test_tallies_add_up() -> None:
     assert (total.documents, total.kept) == (3, 1)
 
 
-@pytest.mark.parametrize(
-    ("score", "text", "passages"),
-    [
-        ("duplicate_line_share", "a\n b \na\nc\nb", ["a", "b"]),
-        ("repeated_line_share", "a\nb\na", ["a", "a"]),
-        ("duplicate_paragraph_share", "a\nb\n\n\nc\n \na\nb", ["a\nb"]),
-        ("top_2_gram_char_share", "x y of it x y of it z x y", ["x y", "x y", "x y"]),
-        ("duplicate_5_gram_char_share", "a b c d e f a b c d e g", ["a b c d e", "a b c d e"]),
-        ("top_2_gram_char_share", "no word again", []),
-        ("hash_ratio", "# a #b", ["#", "#"]),
-        ("ellipsis_ratio", "a... b…", ["...", "…"]),
-        ("bullet_line_share", "a\n - b\n• c", ["- b", "• c"]),
-        ("ellipsis_line_share", "a...\nb\nc… ", ["a...", "c…"]),
-        ("short_line_share", f"{'x' * 31}\nshort", ["short"]),
-        ("terminal_line_share", "Done.\nnot done", ["not done"]),
-        ("alphabetic_word_share", "a 1 -- é", ["1", "--"]),
-        ("curly_bracket_lines", "f {x}", ["{"]),
-        ("lorem_ipsum_lines", "A Lorem Ipsum b", ["Lorem Ipsum"]),
-        ("policy_lines", "our Privacy Policy", ["Privacy Policy"]),
-        ("alphanumeric_share", "é4 ()_ a", ["()_"]),
-        ("no_such_score", "text", []),
-    ],
-)
+@cases(r"""
+    score                       | text                      | passages
+    duplicate_line_share        | "a\n b \na\nc\nb"         | ["a", "b"]
+    repeated_line_share         | "a\nb\na"                 | ["a", "a"]
+    duplicate_paragraph_share   | "a\nb\n\n\nc\n \na\nb"    | ["a\nb"]
+    top_2_gram_char_share       | x y of it x y of it z x y | ["x y", "x y", "x y"]
+    duplicate_5_gram_char_share | a b c d e f a b c d e g   | ["a b c d e", "a b c d e"]
+    top_2_gram_char_share       | no word again             | []
+    hash_ratio                  | # a #b                    | ["#", "#"]
+    ellipsis_ratio              | a... b…                   | ["...", "…"]
+    bullet_line_share           | "a\n - b\n• c"            | ["- b", "• c"]
+    ellipsis_line_share         | "a...\nb\nc… "            | ["a...", "c…"]
+    short_line_share            | f"{'x' * 31}\nshort"      | ["short"]
+    terminal_line_share         | "Done.\nnot done"         | ["not done"]
+    alphabetic_word_share       | a 1 -- é                  | ["1", "--"]
+    curly_bracket_lines         | f {x}                     | ["{"]
+    lorem_ipsum_lines           | A Lorem Ipsum b           | ["Lorem Ipsum"]
+    policy_lines                | our Privacy Policy        | ["Privacy Policy"]
+    alphanumeric_share          | é4 ()_ a                  | ["()_"]
+    no_such_score               | text                      | []
+""")
 def test_passages_are_found(score: str, text: str, passages: list[str]) -> None:
     assert marked(text, score) == passages
 

@@ -1,14 +1,9 @@
 """Listed words are counted as a plain Python reference counts them."""
 
-import json
 import pickle
 import unicodedata
-from pathlib import Path
 
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import Path, given, json, pl, pytest, settings, st
 
 from assets.filtered import word_lists
 from assets.filtered.word_lists import COLUMNS, WordLists, count_listed

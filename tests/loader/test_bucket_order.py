@@ -1,15 +1,9 @@
 """Batches of one bucket: every row once, blocks of one bucket each, a mix that holds."""
 
-from __future__ import annotations
-
-from collections import Counter
 from fractions import Fraction
 
-import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from loader_corpus import steps_of
+from prelude import Counter, given, np, pytest, settings, st
 
 from corpus_loader.bucket_order import (
     BucketedSource,

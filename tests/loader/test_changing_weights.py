@@ -1,16 +1,7 @@
 """Weights that change over a phase: exact counts, near the line at every block, any position."""
 
-from __future__ import annotations
-
-import time
-from itertools import pairwise
-from typing import Any
-
-import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from many_examples import many_examples
+from prelude import Any, given, np, pairwise, pytest, st, time
 
 from corpus_loader.interleave import ChangingInterleaving, Interleaving
 from corpus_loader.order import PhaseOrder, Samples, SourceShape

@@ -2,10 +2,7 @@
 
 from dataclasses import replace
 
-import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import given, np, pytest, settings, st
 
 from corpus_loader.order import PhaseOrder, SourceShape
 

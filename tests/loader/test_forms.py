@@ -1,13 +1,8 @@
 """Batches as training frameworks expect them."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
-import pytest
 from format_folders import peer
 from loader_corpus import write_phase
+from prelude import Any, Path, pytest
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 

@@ -1,17 +1,13 @@
 """The http(s) client: redirects that are followed, and those that the guard refuses."""
 
-from __future__ import annotations
-
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any, ClassVar
 
-import pytest
+from prelude import Callable, Iterator, Path, pytest, time
+from tables import cases
 
 from corpus_loader.places import http_client
 from corpus_loader.places.errors import CorpusError
@@ -69,27 +65,25 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
             http_client.opener.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("host", "reach"),
-    [
-        ("127.0.0.1", "loopback"),
-        ("127.8.8.8", "loopback"),
-        ("::1", "loopback"),
-        ("::ffff:127.0.0.1", "loopback"),
-        ("0.0.0.0", "loopback"),
-        ("localhost", "loopback"),
-        ("169.254.169.254", "link-local"),
-        ("fe80::1%lo", "link-local"),
-        ("10.1.2.3", "private"),
-        ("172.16.0.1", "private"),
-        ("192.168.1.1", "private"),
-        ("100.64.0.1", "private"),
-        ("fd00::1", "private"),
-        ("8.8.8.8", "public"),
-        ("2606:4700::1", "public"),
-        ("example.org", "public"),
-    ],
-)
+@cases("""
+    host             | reach
+    127.0.0.1        | loopback
+    127.8.8.8        | loopback
+    ::1              | loopback
+    ::ffff:127.0.0.1 | loopback
+    0.0.0.0          | loopback
+    localhost        | loopback
+    169.254.169.254  | link-local
+    fe80::1%lo       | link-local
+    10.1.2.3         | private
+    172.16.0.1       | private
+    192.168.1.1      | private
+    100.64.0.1       | private
+    fd00::1          | private
+    8.8.8.8          | public
+    2606:4700::1     | public
+    example.org      | public
+""")
 def test_networks_of_addresses(host: str, reach: Reach) -> None:
     assert reach_of(host) == reach
 
@@ -166,25 +160,23 @@ def test_a_broken_url_is_no_fault_of_the_network() -> None:
         open_url("http://127.0.0.1:9/x", {})
 
 
-@pytest.mark.parametrize(
-    ("host", "reach"),
-    [
-        ("2130706433", "loopback"),
-        ("0x7f.1", "loopback"),
-        ("0177.0.0.1", "loopback"),
-        ("127.1", "loopback"),
-        ("LOCALHOST.", "loopback"),
-        ("a.localhost", "loopback"),
-        ("::127.0.0.1", "loopback"),
-        ("64:ff9b::a9fe:a9fe", "link-local"),
-        ("2002:7f00:1::", "loopback"),
-        ("::ffff:10.0.0.1", "private"),
-        ("fec0::1", "private"),
-        ("224.0.0.1", "private"),
-        ("64:ff9b::808:808", "public"),
-        ("2852039166.example", "public"),
-    ],
-)
+@cases("""
+    host               | reach
+    "2130706433"       | loopback
+    0x7f.1             | loopback
+    0177.0.0.1         | loopback
+    "127.1"            | loopback
+    LOCALHOST.         | loopback
+    a.localhost        | loopback
+    ::127.0.0.1        | loopback
+    64:ff9b::a9fe:a9fe | link-local
+    2002:7f00:1::      | loopback
+    ::ffff:10.0.0.1    | private
+    fec0::1            | private
+    224.0.0.1          | private
+    64:ff9b::808:808   | public
+    2852039166.example | public
+""")
 def test_an_address_in_disguise_is_recognised(host: str, reach: Reach) -> None:
     assert reach_of(host) == reach
 
@@ -253,14 +245,12 @@ def drip(before: bytes, dripped: bytes) -> Speech:
     return speech
 
 
-@pytest.mark.parametrize(
-    ("before", "dripped"),
-    [
-        (b"HTTP/1.1 200 OK\r\nX: ", b"x"),
-        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        (b"", b"x"),
-    ],
-)
+@cases(r"""
+    before                    | dripped
+    b"HTTP/1.1 200 OK\r\nX: " | b"x"
+    b""                       | b"HTTP/1.1 100 Continue\r\n\r\n"
+    b""                       | b"x"
+""")
 def test_headers_that_never_end_are_given_up(
     speak: Callable[[Speech], str], monkeypatch: pytest.MonkeyPatch, before: bytes, dripped: bytes
 ) -> None:
@@ -269,16 +259,14 @@ def test_headers_that_never_end_are_given_up(
         open_url(speak(drip(before, dripped)), {})
 
 
-@pytest.mark.parametrize(
-    ("before", "dripped"),
-    [
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b"x"),
-        (b"HTTP/1.1 200 OK\r\n\r\n", b"x"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n"),
-    ],
-)
+@cases(r"""
+    before                                                        | dripped
+    b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"         | b"x"
+    b"HTTP/1.1 200 OK\r\n\r\n"                                    | b"x"
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"      | b"1\r\nx\r\n"
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;"    | b"x"
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" | b"X: y\r\n"
+""")
 def test_a_body_that_drips_is_given_up(
     speak: Callable[[Speech], str], monkeypatch: pytest.MonkeyPatch, before: bytes, dripped: bytes
 ) -> None:

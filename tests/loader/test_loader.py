@@ -1,21 +1,11 @@
 """The loader: one order for any split, exact resume, what it gives."""
 
-from __future__ import annotations
-
-import json
 import pickle
-import time
 from collections.abc import Iterable
 from dataclasses import fields
-from pathlib import Path
-from typing import Any
 from weakref import WeakSet
 
-import numpy as np
-import polars as pl
-import pytest
 from hypothesis import assume, given
-from hypothesis import strategies as st
 from loader_corpus import (
     END,
     doc_id,
@@ -26,17 +16,12 @@ from loader_corpus import (
     two_sources,
     write_phase,
 )
+from prelude import Any, Path, json, np, pl, pytest, st, time
+from tables import cases
 
 from assets.sharded.formats.base import ShardSchema
 from assets.sharded.formats.megatron import MEGATRON
-from corpus_loader import (
-    Batch,
-    CorpusError,
-    CorpusLoader,
-    Documents,
-    LoaderOptions,
-    LoaderStats,
-)
+from corpus_loader import Batch, CorpusError, CorpusLoader, Documents, LoaderOptions, LoaderStats
 from corpus_loader.batch import find_documents
 from corpus_loader.flat import MappedFile, Spans, read_index, read_spans
 from corpus_loader.order import order_seed
@@ -507,8 +492,7 @@ def test_where_no_whole_step_is_left_the_next_epoch_begins(store: Path) -> None:
 
 
 @given(
-    lengths=st.lists(st.lists(st.integers(1, 5), max_size=4), max_size=4),
-    room=st.integers(0, 3),
+    lengths=st.lists(st.lists(st.integers(1, 5), max_size=4), max_size=4), room=st.integers(0, 3)
 )
 def test_segments_cover_a_batch_and_name_its_documents(lengths: list[list[int]], room: int) -> None:
     length = max(map(sum, lengths), default=0) + room
@@ -535,18 +519,16 @@ def test_segments_cover_a_batch_and_name_its_documents(lengths: list[list[int]],
     assert is_document.sum() == sum(map(len, lengths))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("path", 5),
-        ("phase", None),
-        ("rank", "0"),
-        ("world_size", 2.0),
-        ("batch_size", True),
-        ("seed", "1"),
-        ("options", {"dtype": "int64"}),
-    ],
-)
+@cases("""
+    name       | value
+    path       | 5
+    phase      | None
+    rank       | "0"
+    world_size | 2.0
+    batch_size | True
+    seed       | "1"
+    options    | {"dtype": "int64"}
+""")
 def test_an_argument_of_another_type_is_named(store: Path, name: str, value: Any) -> None:
     given: dict[str, Any] = {"path": store} | {name: value}
     with pytest.raises(CorpusError, match=f"^{name} is "):

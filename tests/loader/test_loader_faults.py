@@ -1,21 +1,13 @@
 """Errors of the loader for a corpus, a split or a state that is not right."""
 
-from __future__ import annotations
-
-import json
-import os
 import pickle
 import subprocess
-import sys
 import threading
-import time
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-import pytest
 from loader_corpus import every_sample, numbered_rows, publish, two_sources, write_phase
+from prelude import Any, Path, json, np, os, pytest, sys, time
+from tables import cases
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 from corpus_loader.mixture import VERSION
@@ -292,15 +284,13 @@ def test_a_dtype_in_which_ids_may_not_fit_is_refused() -> None:
         LoaderOptions(verify="always")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"skip": 3}, "skip is 3; it takes ranges"),
-        ({"skip": None}, "skip is None; it takes ranges"),
-        ({"skip": [(1,)]}, r"skip has \(1,\); it takes ranges"),
-        ({"data": 3}, "data is 3; it must be a tag or a fingerprint"),
-    ],
-)
+@cases(r"""
+    option           | message
+    {"skip": 3}      | skip is 3; it takes ranges
+    {"skip": None}   | skip is None; it takes ranges
+    {"skip": [(1,)]} | r"skip has \(1,\); it takes ranges"
+    {"data": 3}      | data is 3; it must be a tag or a fingerprint
+""")
 def test_an_option_of_another_type_is_refused(option: Any, message: str) -> None:
     with pytest.raises(CorpusError, match=message):
         LoaderOptions(**option)
@@ -332,16 +322,14 @@ def test_a_corpus_without_flat_files_says_how_to_get_them(store: Path) -> None:
         every_sample(store)
 
 
-@pytest.mark.parametrize(
-    ("split", "message"),
-    [
-        ({"batch_size": 0}, "batch_size is 0"),
-        ({"world_size": 0}, "world_size 0"),
-        ({"rank": 2, "world_size": 2}, "rank is 2 of world_size 2; it must be 0 to 1"),
-        ({"rank": -1}, "rank is -1"),
-        ({"world_size": 38}, "the phase has 37 samples; 38 ranks need 38"),
-    ],
-)
+@cases("""
+    split                        | message
+    {"batch_size": 0}            | batch_size is 0
+    {"world_size": 0}            | world_size 0
+    {"rank": 2, "world_size": 2} | rank is 2 of world_size 2; it must be 0 to 1
+    {"rank": -1}                 | rank is -1
+    {"world_size": 38}           | the phase has 37 samples; 38 ranks need 38
+""")
 def test_a_split_that_cannot_be_is_refused(
     store: Path, split: dict[str, int], message: str
 ) -> None:
@@ -382,17 +370,15 @@ def test_a_cursor_may_be_a_number_of_numpy(store: Path) -> None:
     assert json.loads(json.dumps(loader.state_dict()))["cursor"] == 8
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"seed": 3}, "the state is of another order"),
-        ({"version": 9}, "not a state of this loader"),
-        ({"cursor": -1}, "cursor is -1"),
-        ({"cursor": True}, "cursor is True"),
-        ({"cursor": 8.0}, r"cursor is 8\.0"),
-        ({"extra": 1}, "not a state of this loader"),
-    ],
-)
+@cases(r"""
+    change           | message
+    {"seed": 3}      | the state is of another order
+    {"version": 9}   | not a state of this loader
+    {"cursor": -1}   | cursor is -1
+    {"cursor": True} | cursor is True
+    {"cursor": 8.0}  | r"cursor is 8\.0"
+    {"extra": 1}     | not a state of this loader
+""")
 def test_a_state_that_does_not_fit_is_refused(
     store: Path, change: dict[str, Any], message: str
 ) -> None:

@@ -1,18 +1,12 @@
 """The loader over a network: the same samples, through a bounded cache."""
 
-from __future__ import annotations
-
-import json
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
 
-import pytest
 from loader_corpus import every_sample, two_sources
+from prelude import Any, Iterator, Path, json, pytest
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 from corpus_loader.seal import sealed

@@ -1,29 +1,22 @@
 """The loader as a dataset of torch: the same order with any number of workers, exact resume."""
 
-from __future__ import annotations
-
-import os
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterable
 from functools import partial
 from itertools import islice
-from pathlib import Path
-from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from loader_corpus import every_sample, two_sources
+from prelude import Any, Path, os, pytest, st, sys, time
+from tables import cases
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 
 ROOT = Path(__file__).parents[2]
 torch = pytest.importorskip("torch")
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning"),  # on few cores
+    pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")  # on few cores
 ]
 
 
@@ -143,15 +136,13 @@ def numbers_of(loader: CorpusLoader) -> list[int]:
     return [int(row[0]) for batch in loader for row in batch.tokens]
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"batch_size": 8}, "batch_size is 8: give it to CorpusLoader"),
-        ({"shuffle": True}, "shuffle is True: the samples are shuffled already"),
-        ({"drop_last": True}, "drop_last is True: give it to LoaderOptions"),
-        ({"num_workers": "2"}, "num_workers is '2'; it must be a whole number"),
-    ],
-)
+@cases("""
+    option               | message
+    {"batch_size": 8}    | batch_size is 8: give it to CorpusLoader
+    {"shuffle": True}    | shuffle is True: the samples are shuffled already
+    {"drop_last": True}  | drop_last is True: give it to LoaderOptions
+    {"num_workers": "2"} | num_workers is '2'; it must be a whole number
+""")
 def test_options_that_decide_on_batches_are_refused(
     store: Path, option: dict[str, Any], message: str
 ) -> None:

@@ -1,11 +1,8 @@
 """Validation: what is held out of training, read once by any ranks, of all sources or of one."""
 
-from collections import Counter
-from pathlib import Path
-from typing import Any
-
-import pytest
 from loader_corpus import held_out, numbered_rows, two_sources, write_phase
+from prelude import Any, Counter, Path, pytest
+from tables import cases
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 from corpus_loader.mixture import VERSION, Mixture, mixture_json, parse_mixture
@@ -108,24 +105,17 @@ def test_states_of_other_parts_are_refused(store: Path) -> None:
     books.load_state_dict(books.state_dict())
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"split": "test"}, r"split is 'test'; it must be one of \('train', 'validation'\)"),
-        ({"source": "books"}, r"source is 'books', which goes with split='validation'"),
-        ({"phase": "validation"}, r"held out of training. Open it with split='validation'"),
-        ({"split": "validation", "phase": "late"}, r"phase is 'late': validation is of the whole"),
-        ({"split": "validation", "seed": 1}, r"seed is 1: validation has one order"),
-        (
-            {"split": "validation", "source": "wbe"},
-            r"'wbe' is unknown; those with held-out documents are books, web",
-        ),
-        (
-            {"split": "validation", "source": "notes"},
-            r"'notes' has no held-out documents; those with",
-        ),
-    ],
-)
+@cases(r"""
+    wrong | message
+    {"split": "test"} | r"split is 'test'; it must be one of \('train', 'validation'\)"
+    {"source": "books"} | source is 'books', which goes with split='validation'
+    {"phase": "validation"} | held out of training. Open it with split='validation'
+    {"split": "validation", "phase": "late"} | phase is 'late': validation is of the whole
+    {"split": "validation", "seed": 1} | seed is 1: validation has one order
+    {"split": "validation", "source": "wbe"}
+    | 'wbe' is unknown; those with held-out documents are books, web
+    {"split": "validation", "source": "notes"} | 'notes' has no held-out documents; those with
+""")
 def test_wrong_arguments(store: Path, wrong: dict[str, Any], message: str) -> None:
     (store / "sharded/notes").mkdir()
     with pytest.raises(CorpusError, match=message):

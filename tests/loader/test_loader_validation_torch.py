@@ -1,14 +1,9 @@
 """Validation under torch: every iteration gives each row once, in one order, with any workers."""
 
-import json
-import os
 import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
-import pytest
 from loader_corpus import held_out, numbered_rows, two_sources
+from prelude import Any, Path, json, os, pytest, sys
 
 from corpus_loader import CorpusError, CorpusLoader
 
@@ -180,11 +175,7 @@ def test_lightning_validates_on_every_row_each_time(store: Path) -> None:
     training = LightningBatches(CorpusDataLoader(CorpusDataset(CorpusLoader(store, batch_size=2))))
     quiet = dict.fromkeys(["logger", "enable_checkpointing", "enable_progress_bar"], False)
     trainer = lightning.Trainer(
-        max_steps=4,
-        val_check_interval=2,
-        check_val_every_n_epoch=None,
-        accelerator="cpu",
-        **quiet,
+        max_steps=4, val_check_interval=2, check_val_every_n_epoch=None, accelerator="cpu", **quiet
     )
     held = LightningBatches(CorpusDataLoader(dataset_of(store)))
     trainer.fit(Module(), training, held)

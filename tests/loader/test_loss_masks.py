@@ -1,17 +1,10 @@
 """Loss masks of conversations: from flat files to batches and to labels."""
 
-from __future__ import annotations
-
-import hashlib
-import json
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
-import polars as pl
-import pytest
 from format_folders import about_of, peer, shard_of
 from loader_corpus import Row, fingerprint, publish, write_phase
+from prelude import Path, hashlib, json, np, pl, pytest
 
 from assets.bucketed.sequences import sequence_ids
 from assets.sharded.formats import FORMATS

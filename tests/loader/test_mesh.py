@@ -1,13 +1,10 @@
 """Data-parallel ranks under other kinds of parallelism."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, pytest, st
+from tables import cases
 
 from corpus_loader import CorpusError
 from corpus_loader.trainers.mesh import rank_in_order, rank_of
@@ -25,19 +22,17 @@ class NamedMesh:
         return self.coordinate
 
 
-@pytest.mark.parametrize(
-    ("names", "shape", "coordinate", "expected"),
-    [
-        (("dp", "tp"), (4, 2), (3, 1), (3, 4)),
-        (("pp", "dp", "tp"), (2, 3, 2), (1, 2, 0), (2, 3)),
-        (("dp_replicate", "dp_shard", "cp", "tp"), (2, 4, 2, 2), (1, 3, 0, 1), (7, 8)),
-        (("tp", "dp"), (2, 4), (1, 2), (2, 4)),
-        (("anything",), (8,), (5,), (5, 8)),
-        (("tp",), (8,), (5,), (0, 1)),
-        (("pp", "tp"), (2, 4), (1, 3), (0, 1)),
-        (("dp", "ep"), (4, 1), (3, 0), (3, 4)),
-    ],
-)
+@cases("""
+    names                                    | shape        | coordinate   | expected
+    ("dp", "tp")                             | (4, 2)       | (3, 1)       | (3, 4)
+    ("pp", "dp", "tp")                       | (2, 3, 2)    | (1, 2, 0)    | (2, 3)
+    ("dp_replicate", "dp_shard", "cp", "tp") | (2, 4, 2, 2) | (1, 3, 0, 1) | (7, 8)
+    ("tp", "dp")                             | (2, 4)       | (1, 2)       | (2, 4)
+    ("anything",)                            | (8,)         | (5,)         | (5, 8)
+    ("tp",)                                  | (8,)         | (5,)         | (0, 1)
+    ("pp", "tp")                             | (2, 4)       | (1, 3)       | (0, 1)
+    ("dp", "ep")                             | (4, 1)       | (3, 0)       | (3, 4)
+""")
 def test_ranks_that_share_samples_have_one_data_rank(
     names: tuple[str, ...],
     shape: tuple[int, ...],

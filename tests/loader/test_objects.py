@@ -1,20 +1,14 @@
 """The layer over object storage, against a local S3 server."""
 
-from __future__ import annotations
-
 import errno
-import os
-import re
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
 
-import pytest
 from flaky_proxy import FlakyProxy, flaky_proxy
+from prelude import Any, Iterator, Path, os, pytest, re
 from s3_server import s3_bucket
+from tables import cases
 
 from corpus_loader.places import transports
 from corpus_loader.places.errors import CorpusError
@@ -199,17 +193,15 @@ def test_many_requests_are_in_flight_and_their_results_in_order(objects: Objects
     assert objects.list_folder("many") == ({}, [])
 
 
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [
-        (503, "<Error><Code>SlowDown</Code></Error>"),
-        (500, ""),
-        (429, ""),
-        (400, "<Error><Code>RequestTimeout</Code></Error>"),
-        (409, "<Error><Code>ConditionalRequestConflict</Code></Error>"),
-        (403, "<Error><Code>RequestTimeTooSkewed</Code></Error>"),
-    ],
-)
+@cases("""
+    status | body
+    503    | <Error><Code>SlowDown</Code></Error>
+    500    | ""
+    429    | ""
+    400    | <Error><Code>RequestTimeout</Code></Error>
+    409    | <Error><Code>ConditionalRequestConflict</Code></Error>
+    403    | <Error><Code>RequestTimeTooSkewed</Code></Error>
+""")
 def test_requests_are_repeated_until_the_store_has_recovered(
     disturbed: tuple[Objects, FlakyProxy], tmp_path: Path, status: int, body: str
 ) -> None:
@@ -279,17 +271,15 @@ def test_the_time_of_attempts_is_set_by_the_environment(
         objects.get("a")
 
 
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        (403, "AccessDenied"),
-        (403, "SignatureDoesNotMatch"),
-        (403, "InvalidAccessKeyId"),
-        (400, "ExpiredToken"),
-        (400, "AuthorizationHeaderMalformed"),
-        (301, "PermanentRedirect"),
-    ],
-)
+@cases("""
+    status | code
+    403    | AccessDenied
+    403    | SignatureDoesNotMatch
+    403    | InvalidAccessKeyId
+    400    | ExpiredToken
+    400    | AuthorizationHeaderMalformed
+    301    | PermanentRedirect
+""")
 def test_refusals_are_not_repeated(
     disturbed: tuple[Objects, FlakyProxy], status: int, code: str
 ) -> None:

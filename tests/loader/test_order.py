@@ -1,12 +1,8 @@
 """The order of a phase: exact counts, a mix that holds in every block and rank, random access."""
 
 import tracemalloc
-from itertools import pairwise
 
-import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import given, np, pairwise, pytest, settings, st
 
 from corpus_loader.interleave import Interleaving
 from corpus_loader.order import PhaseOrder, Samples, SourceOrder, SourceShape

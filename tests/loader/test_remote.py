@@ -3,23 +3,17 @@
 import _thread
 import errno
 import fcntl
-import hashlib
-import os
 import pickle
 import signal
 import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from contextvars import ContextVar
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any, ClassVar
 
-import pytest
 from loader_corpus import every_sample, numbered_rows, write_phase
+from prelude import Callable, Iterator, Path, hashlib, os, pytest, sys, time
 from s3_server import s3_bucket
 
 from corpus_loader import CorpusLoader, LoaderOptions
@@ -179,11 +173,7 @@ def test_a_cut_download_goes_on_where_it_was_cut(server: str, tmp_path: Path) ->
     ],
 )
 def test_what_cannot_be_fetched_is_said_and_leaves_nothing(
-    server: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    faults: list[Fault],
-    message: str,
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: list[Fault], message: str
 ) -> None:
     monkeypatch.setenv(transports.RETRY_VARIABLE, "0.2")
     shard = put(tmp_path, "a.bin")

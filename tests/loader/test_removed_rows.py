@@ -1,20 +1,11 @@
 """Rows that are removed from shards, but are still in their files, are never drawn."""
 
-from __future__ import annotations
-
-import json
 import pickle
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from loader_corpus import (
     Row,
     every_sample,
@@ -24,6 +15,7 @@ from loader_corpus import (
     two_sources,
     write_phase,
 )
+from prelude import Any, Path, given, json, np, pytest, settings, st
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 from corpus_loader.find_mixture import find_mixture

@@ -1,13 +1,7 @@
 """A loader opens the mixture of a tag: a small file of the store, on a disk or behind a URL."""
 
-from __future__ import annotations
-
-import json
-from pathlib import Path
-from typing import Any
-
-import pytest
 from loader_corpus import publish, write_phase
+from prelude import Any, Path, json, pytest
 
 from corpus_loader import CorpusLoader, LoaderOptions
 from corpus_loader.places.errors import CorpusError

@@ -1,11 +1,9 @@
 """Secrets of URLs: what is recorded, what is shown, and what is sent."""
 
-from __future__ import annotations
-
 import base64
-from pathlib import Path
 
-import pytest
+from prelude import Path, pytest
+from tables import cases
 
 from corpus_loader.places import url_secrets
 from corpus_loader.places.errors import CorpusError
@@ -21,19 +19,17 @@ from corpus_loader.places.url_secrets import (
 )
 
 
-@pytest.mark.parametrize(
-    ("url", "keys", "recorded"),
-    [
-        ("https://h/a.jsonl", (), "https://h/a.jsonl"),
-        ("https://h:8/@me/ä b.jsonl", (), "https://h:8/@me/ä b.jsonl"),
-        ("https://me:pw@h/a?token=abc", (), "https://h/a"),
-        ("https://h/a?page=2&token=abc#x", ("page",), "https://h/a?page=2"),
-        ("https://h/a?b=1&a=2&b=3", ("a", "b"), "https://h/a?b=1&a=2&b=3"),
-        ("https://h?token=abc", (), "https://h"),
-        ("https://[::1]:8/a?x", (), "https://[::1]:8/a"),
-        ("https://h/a?p%61ge=2&&", ("page",), "https://h/a?p%61ge=2"),
-    ],
-)
+@cases("""
+    url                            | keys       | recorded
+    https://h/a.jsonl              | ()         | https://h/a.jsonl
+    https://h:8/@me/ä b.jsonl      | ()         | https://h:8/@me/ä b.jsonl
+    https://me:pw@h/a?token=abc    | ()         | https://h/a
+    https://h/a?page=2&token=abc#x | ("page",)  | https://h/a?page=2
+    https://h/a?b=1&a=2&b=3        | ("a", "b") | https://h/a?b=1&a=2&b=3
+    https://h?token=abc            | ()         | https://h
+    https://[::1]:8/a?x            | ()         | https://[::1]:8/a
+    https://h/a?p%61ge=2&&         | ("page",)  | https://h/a?p%61ge=2
+""")
 def test_identity_is_the_url_without_secrets(
     url: str, keys: tuple[str, ...], recorded: str
 ) -> None:
@@ -41,20 +37,18 @@ def test_identity_is_the_url_without_secrets(
     assert identity(recorded, keys) == recorded
 
 
-@pytest.mark.parametrize(
-    ("text", "safe"),
-    [
-        ("no URL at all: a@b, c?d=e", "no URL at all: a@b, c?d=e"),
-        ("https://h/a: HTTP 404", "https://h/a: HTTP 404"),
-        ("'https://me:pw@h/a?token=abc', twice", "'https://h/a?token=***', twice"),
-        ("(s3://key:pw@bucket/x?sig)", "(s3://bucket/x?***)"),
-        ("at http://web/http://me:pw@h/b?k=v.", "at http://web/http://h/b?k=***."),
-        ("https://me:p/w@h/a?k=v", "https://***"),
-        ("https://me:p?w@h/a", "https://***"),
-        ("https://h/a?page=2&k=v#frag", "https://h/a?page=2&k=***"),
-        ("postgresql://me:pw@h/db and HTTPS://x:y@h", "postgresql://h/db and HTTPS://h"),
-    ],
-)
+@cases("""
+    text                                      | safe
+    no URL at all: a@b, c?d=e                 | no URL at all: a@b, c?d=e
+    https://h/a: HTTP 404                     | https://h/a: HTTP 404
+    'https://me:pw@h/a?token=abc', twice      | 'https://h/a?token=***', twice
+    (s3://key:pw@bucket/x?sig)                | (s3://bucket/x?***)
+    at http://web/http://me:pw@h/b?k=v.       | at http://web/http://h/b?k=***.
+    https://me:p/w@h/a?k=v                    | https://***
+    https://me:p?w@h/a                        | https://***
+    https://h/a?page=2&k=v#frag               | https://h/a?page=2&k=***
+    postgresql://me:pw@h/db and HTTPS://x:y@h | postgresql://h/db and HTTPS://h
+""")
 def test_texts_are_redacted(text: str, safe: str) -> None:
     assert redacted(text, ("page",)) == safe
     assert redacted(safe, ("page",)) == safe
@@ -70,17 +64,15 @@ def test_only_keys_of_a_query_are_named() -> None:
     assert [key_of(pair) for pair in ("page=2", "a%20b=a%3Db", "bare")] == ["page", "a b", "bare"]
 
 
-@pytest.mark.parametrize(
-    ("url", "torn"),
-    [
-        ("http://me:p/w@h/a", True),
-        ("http://me:p#w@h/a", True),
-        ("http://h:80/@me/a", False),
-        ("http://h:port/a", False),
-        ("http://[::1]:80/@me", False),
-        ("http://me:p%2Fw@h/a", False),
-    ],
-)
+@cases("""
+    url                 | torn
+    http://me:p/w@h/a   | True
+    http://me:p#w@h/a   | True
+    http://h:80/@me/a   | False
+    http://h:port/a     | False
+    http://[::1]:80/@me | False
+    http://me:p%2Fw@h/a | False
+""")
 def test_a_password_with_a_delimiter_is_noticed(url: str, torn: bool) -> None:
     assert is_torn(url) is torn
 
@@ -141,26 +133,16 @@ def test_a_broken_netrc_at_home_counts_as_none(
     assert authorization("https://h/a") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("https://me:pw@a.org/x?page=2", "https://***@a.org/x?page=2"),
-        (
-            "https://a.org/x?page=2&access_token=s3cret#top",
-            "https://a.org/x?page=2&access_token=***#top",
-        ),
-        (
-            "a.org/x;jsessionid=s3cret?X-Amz-Signature=s3cret&id=7",
-            "a.org/x;jsessionid=***?X-Amz-Signature=***&id=7",
-        ),
-        ('{"url":"ftp://u@h/?API_KEY=s3cret","n":1}', '{"url":"ftp://***@h/?API_KEY=***","n":1}'),
-        (
-            "https://a.org/?q=tokens&keyword=a=b me@a.org",
-            "https://a.org/?q=tokens&keyword=a=b me@a.org",
-        ),
-        ("a = b; token = c", "a = b; token = c"),
-    ],
-)
+@cases("""
+    text | shown
+    https://me:pw@a.org/x?page=2 | https://***@a.org/x?page=2
+    https://a.org/x?page=2&access_token=s3cret#top | https://a.org/x?page=2&access_token=***#top
+    a.org/x;jsessionid=s3cret?X-Amz-Signature=s3cret&id=7
+    | a.org/x;jsessionid=***?X-Amz-Signature=***&id=7
+    '{"url":"ftp://u@h/?API_KEY=s3cret","n":1}' | '{"url":"ftp://***@h/?API_KEY=***","n":1}'
+    https://a.org/?q=tokens&keyword=a=b me@a.org | https://a.org/?q=tokens&keyword=a=b me@a.org
+    a = b; token = c | a = b; token = c
+""")
 def test_what_lets_others_in_is_masked_and_nothing_else(text: str, shown: str) -> None:
     assert masked(text) == shown
     assert masked(shown) == shown

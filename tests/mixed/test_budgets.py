@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import Any, given, pytest, settings, st
+from tables import cases
 
 from assets.mixed.budgets import MixError, largest_remainder, water_fill
 from assets.mixed.plan import PhasePlan, plan_phase
@@ -24,26 +22,24 @@ def planned(available: Mapping[str, int], **config: Any) -> dict[str, int]:
     return {b.source: b.planned for b in plan(available, **config).budgets}
 
 
-@pytest.mark.parametrize(
-    ("config", "budgets"),
-    [
-        ({"weights": {"a": 0.7, "b": 0.3}, "tokens": 1000}, {"a": 700, "b": 300}),
-        ({"weights": {"a": 0.7, "b": 0.3}}, {"a": 1000, "b": 428}),
-        ({"weights": {"a": 1, "b": 1}, "one_epoch_of": "b"}, {"a": 600, "b": 600}),
-        ({"budgets": {"a": 3, "b": 5}}, {"a": 3, "b": 5}),
-        ({"weighting": "natural"}, {"a": 1000, "b": 600}),
-        ({"weighting": "natural", "tokens": 8}, {"a": 5, "b": 3}),
-        ({"weighting": "temperature", "exponent": 0.0, "tokens": 10}, {"a": 5, "b": 5}),
-        ({"weighting": "temperature", "exponent": 1.0, "tokens": 8}, {"a": 5, "b": 3}),
-        ({"weighting": "temperature", "tokens": 1000}, {"a": 538, "b": 462}),
-        ({"weighting": "unimax"}, {"a": 600, "b": 600}),
-        ({"weighting": "unimax", "tokens": 4000}, {"a": 2000, "b": 2000}),
-        ({"weighting": "unimax", "tokens": 5000}, {"a": 2600, "b": 2400}),
-        ({"weighting": "unimax", "tokens": 2000, "epochs": {"b": 0.5}}, {"a": 1700, "b": 300}),
-        ({"weighting": "unimax", "one_epoch_of": "a"}, {"a": 1000, "b": 1000}),
-        ({"weighting": "unimax", "one_epoch_of": "a", "epochs": {"b": 1}}, {"a": 1000, "b": 600}),
-    ],
-)
+@cases("""
+    config                                                           | budgets
+    {"weights": {"a": 0.7, "b": 0.3}, "tokens": 1000}                | {"a": 700, "b": 300}
+    {"weights": {"a": 0.7, "b": 0.3}}                                | {"a": 1000, "b": 428}
+    {"weights": {"a": 1, "b": 1}, "one_epoch_of": "b"}               | {"a": 600, "b": 600}
+    {"budgets": {"a": 3, "b": 5}}                                    | {"a": 3, "b": 5}
+    {"weighting": "natural"}                                         | {"a": 1000, "b": 600}
+    {"weighting": "natural", "tokens": 8}                            | {"a": 5, "b": 3}
+    {"weighting": "temperature", "exponent": 0.0, "tokens": 10}      | {"a": 5, "b": 5}
+    {"weighting": "temperature", "exponent": 1.0, "tokens": 8}       | {"a": 5, "b": 3}
+    {"weighting": "temperature", "tokens": 1000}                     | {"a": 538, "b": 462}
+    {"weighting": "unimax"}                                          | {"a": 600, "b": 600}
+    {"weighting": "unimax", "tokens": 4000}                          | {"a": 2000, "b": 2000}
+    {"weighting": "unimax", "tokens": 5000}                          | {"a": 2600, "b": 2400}
+    {"weighting": "unimax", "tokens": 2000, "epochs": {"b": 0.5}}    | {"a": 1700, "b": 300}
+    {"weighting": "unimax", "one_epoch_of": "a"}                     | {"a": 1000, "b": 1000}
+    {"weighting": "unimax", "one_epoch_of": "a", "epochs": {"b": 1}} | {"a": 1000, "b": 600}
+""")
 def test_budgets(config: dict[str, Any], budgets: dict[str, int]) -> None:
     assert planned({"a": 1000, "b": 600}, **config) == budgets
 

@@ -1,14 +1,11 @@
 """What goes out is one complete state: found from mixtures and kept manifests, backwards."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any
 
 import dagster as dg
-import pytest
 import yaml
 from builders import Build, open_corpus, records, sentence, write_jsonl
+from prelude import Any, pytest
 
 from assets.mixed.complete_state_files import complete_state, incomplete
 from resources.errors import UsageError

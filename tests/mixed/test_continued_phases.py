@@ -1,20 +1,13 @@
 """Phases that continue another draw what it left, whatever the split and the lengths."""
 
-from __future__ import annotations
-
-import json
 import shutil
-from collections import Counter
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-import pytest
 from builders import Build, open_corpus, write_corpus
 from command_line import LONGEST_SECONDS, start
 from loader_corpus import every_sample
+from prelude import Any, Counter, Path, json, np, pytest
 from sharded_corpus import BUCKETS, corpus_with, shard, write_sharded
 
 from assets.mixed.asset import plan_mixed

@@ -1,16 +1,9 @@
 """Run `mixed` through Dagster: the mixture, its metadata, and the samples written in its order."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 import dagster as dg
-import numpy as np
-import polars as pl
-import pytest
 from builders import Build, hashes
 from loader_corpus import every_sample
-from polars.testing import assert_frame_equal
+from prelude import Any, Path, assert_frame_equal, json, np, pl, pytest
 from sharded_corpus import ABOUT, WEIGHTED, change, corpus_with, shard, write_sharded
 
 from assets.mixed.asset import STAGE as MIXED

@@ -1,14 +1,8 @@
 """Mixtures of phases: samples and tokens, fingerprints of the order, refused phases."""
 
-import json
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-import polars as pl
-import pytest
 from builders import open_corpus, write_corpus
 from msgspec import structs
+from prelude import Any, Path, json, np, pl, pytest
 from sharded_corpus import PROSE, WEIGHTED, change, corpus_with, shard, write_sharded
 
 from assets.mixed.asset import plan_mixed

@@ -1,16 +1,11 @@
 """Batches of one bucket, end to end: built, mixed, read by ranks and traced."""
 
-from __future__ import annotations
-
-import json
 import struct
 from collections.abc import Iterable
 from itertools import islice, pairwise
-from typing import Any
 
-import numpy as np
-import pytest
 from builders import Build, open_corpus, write_corpus
+from prelude import Any, json, np, pytest
 
 from assets.stages import used_stages
 from corpus_loader import CorpusLoader, LoaderOptions

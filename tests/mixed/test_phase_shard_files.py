@@ -1,17 +1,9 @@
 """Shards of a phase: causes of a new computation, and the lookup of their rows."""
 
 from dataclasses import replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
-from polars.testing import assert_frame_equal
+from prelude import Any, NDArray, Path, assert_frame_equal, given, np, pl, pytest, settings, st
 from sharded_corpus import PROSE, WEIGHTED, change, corpus_with, shard, write_sharded
 
 from assets.mixed.asset import mix_phase, plan_mixed

@@ -1,16 +1,9 @@
 """Phases over shards with removed rows: their counts, their order, their shards, their files."""
 
-import hashlib
-import json
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-import polars as pl
-import pytest
 from builders import Build, open_corpus, write_corpus
 from loader_corpus import every_sample
 from msgspec import structs
+from prelude import Any, Path, hashlib, json, np, pl, pytest
 from sharded_corpus import PROSE, WEIGHTED, corpus_with, remove_rows, shard, write_sharded
 
 from assets.mixed.asset import plan_mixed

@@ -1,7 +1,6 @@
 """Charts of a phase: shares follow the order."""
 
-import numpy as np
-import pytest
+from prelude import np, pytest
 
 from assets.mixed.report import (
     Drawn,

@@ -1,13 +1,6 @@
 """Samples of a source are counted as if one by one; batches of one bucket leave few rests."""
 
-from __future__ import annotations
-
-from typing import Any
-
-import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import Any, given, np, pytest, settings, st
 
 from assets.mixed import samples as mix_samples
 from assets.mixed.plan import PhasePlan, plan_phase

@@ -1,17 +1,10 @@
 """Classes of quality in a phase: exact budgets and epochs by class, end to end and in the order."""
 
-import json
-import re
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
 from builders import Build, deduped, open_corpus, write_corpus
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import Any, Path, given, json, np, pl, pytest, re, settings, st
+from tables import cases
 
 from assets.bucketed.asset import STAGE as BUCKETED
 from assets.bucketed.bucketed_records import layout_of
@@ -49,19 +42,15 @@ def planned(found: PhasePlan) -> dict[str, int]:
     return {unit.source: unit.planned for unit in found.units}
 
 
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        ({"weighting": "natural"}, (0, 550, 350, 1000)),  # an epoch: 0, 1 and 7 times
-        ({"weighting": "natural", "tokens": 950}, (0, 275, 175, 500)),
-        ({"weights": {"a": 0.9, "b": 0.1}}, (0, 550, 350, 100)),
-        ({"budgets": {"a": 90, "b": 10}}, (0, 55, 35, 10)),
-        (
-            {"weighting": "unimax", "tokens": 10_000, "epochs": {"a": 14, "b": 1}},
-            (0, 1100, 700, 1000),
-        ),
-    ],
-)
+@cases("""
+    config                                                                 | expected
+    # an epoch: 0, 1 and 7 times
+    {"weighting": "natural"}                                               | (0, 550, 350, 1000)
+    {"weighting": "natural", "tokens": 950}                                | (0, 275, 175, 500)
+    {"weights": {"a": 0.9, "b": 0.1}}                                      | (0, 550, 350, 100)
+    {"budgets": {"a": 90, "b": 10}}                                        | (0, 55, 35, 10)
+    {"weighting": "unimax", "tokens": 10_000, "epochs": {"a": 14, "b": 1}} | (0, 1100, 700, 1000)
+""")
 def test_a_class_gets_its_tokens_times_its_weight(
     config: dict[str, Any], expected: tuple[int, ...]
 ) -> None:

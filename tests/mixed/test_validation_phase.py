@@ -1,19 +1,11 @@
 """Held-out documents, from a built corpus to the loader: in validation once, never in training."""
 
-from __future__ import annotations
-
-import json
 import shutil
-from collections import Counter
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
 from builders import deduped, open_corpus, play, records, write_corpus
 from chat_corpus import write_chat_corpus
 from every_stage import build as build_stages
+from prelude import Any, Counter, Path, json, np, pl, pytest
 
 from assets.mixed.asset import STAGE as MIXED
 from assets.stages import used_stages

@@ -1,19 +1,12 @@
 """Phases whose weights change: planned, mixed, read by ranks and resumed, continued."""
 
-from __future__ import annotations
-
-import json
-from collections import Counter
 from fractions import Fraction
 from itertools import islice
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-import pytest
 from builders import Build, open_corpus, write_corpus
 from command_line import LONGEST_SECONDS, start
 from loader_corpus import every_sample
+from prelude import Any, Counter, Path, json, np, pytest
 from sharded_corpus import BUCKETS, corpus_with, shard, write_sharded
 
 from assets.mixed.asset import plan_mixed
@@ -32,11 +25,7 @@ from resources.store.records import to_json
 
 AVAILABLE = {"web": 1000, "books": 600}
 SWAPPED = {0.0: {"web": 0.8, "books": 0.2}, 1.0: {"web": 0.2, "books": 0.8}}
-MAIN = {
-    "weights_at": {0.0: {"prose": 1}, 1.0: {"notes": 1}},
-    "tokens": 96,
-    "batch_samples": 4,
-}
+MAIN = {"weights_at": {0.0: {"prose": 1}, 1.0: {"notes": 1}}, "tokens": 96, "batch_samples": 4}
 
 
 def plan(**config: Any) -> PhasePlan:
@@ -180,10 +169,7 @@ def test_samples_of_other_lengths_keep_the_line_in_tokens(tmp_path: Path, tokens
     phases = [{"name": "main"} | phase]
     found = mixture(open_corpus(write_corpus(tmp_path, buckets=BUCKETS, phases=phases)), "main")
 
-    assert [source.samples for source in found.sources] == [
-        round(tokens / 16),
-        round(tokens / 160),
-    ]
+    assert [source.samples for source in found.sources] == [round(tokens / 16), round(tokens / 160)]
     order = found.order(found.seed)
     length = np.array([8, 80])[order.samples(np.arange(len(order))).source]
     of_prose = np.cumsum(np.where(length == 8, 8, 0))

@@ -1,12 +1,9 @@
 """Facts about sources are checked, and are in no fingerprint."""
 
-from pathlib import Path
-from typing import Any
-
-import pytest
 import yaml
 from builders import Build, hashes, open_corpus, write_corpus
-from pydantic import ValidationError
+from prelude import Any, Path, ValidationError, pytest
+from tables import cases
 
 from resources.settings.full_source import Source
 
@@ -22,16 +19,14 @@ FACTS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ({"collected": ["2024-13", "2025"]}, "'2024-13' is no date. Write 2024, 2024-05 or"),
-        ({"collected": ["2025", "2024-05"]}, r"2024-05 is before 2025. Write \[from, to\]"),
-        ({"crawler": "Bot", "provenance": "user"}, "the provenance is user, and only a crawl has"),
-        ({"link": "www.acme.example"}, "is no link. Write a URL with http://"),
-        ({"provenance": "web"}, "'public', 'licensed', 'third_party', 'crawl', 'user'"),
-    ],
-)
+@cases(r"""
+    wrong | told
+    {"collected": ["2024-13", "2025"]} | '2024-13' is no date. Write 2024, 2024-05 or
+    {"collected": ["2025", "2024-05"]} | r"2024-05 is before 2025. Write \[from, to\]"
+    {"crawler": "Bot", "provenance": "user"} | the provenance is user, and only a crawl has
+    {"link": "www.acme.example"} | is no link. Write a URL with http://
+    {"provenance": "web"} | "'public', 'licensed', 'third_party', 'crawl', 'user'"
+""")
 def test_a_wrong_fact_is_refused(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         Source(name="web", where="a.txt", **wrong)

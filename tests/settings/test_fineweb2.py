@@ -1,8 +1,6 @@
 """The published thresholds, as published."""
 
-import hashlib
-
-import pytest
+from prelude import hashlib, pytest
 
 from resources.settings.filtering.fineweb2 import FINEWEB2, FineWeb2Language
 

@@ -1,12 +1,10 @@
 """Keys of a phase that go together, and messages on those that do not."""
 
 import math
-import re
-from pathlib import Path
 
-import pytest
 from builders import write_corpus
-from pydantic import ValidationError
+from prelude import Path, ValidationError, pytest, re
+from tables import cases
 
 from resources.settings.phases import Continued, PhaseConfig
 from resources.settings.pipeline import SettingsError, load_settings
@@ -94,42 +92,26 @@ MAIN = {"name": "main", "weights": {"prose": 1}}
 LATE = {"name": "late", "budgets": {"prose": 8}, "continues": "main"}
 
 
-@pytest.mark.parametrize(
-    ("main", "late", "reason"),
-    [
-        ({}, {"continues": "mian"}, "phases[1].continues: unknown phase (did you mean 'main'?)"),
-        ({}, {"continues": "late"}, "the phases continue each other in a circle: late -> late"),
-        (
-            {"continues": "late", "tokens": 5},
-            {},
-            "the phases continue each other in a circle: main -> late -> main",
-        ),
-        (
-            {"window_shards": 4},
-            {},
-            "phase 'main' has window_shards 4, this one null, and so other orders of its sources",
-        ),
-        ({"buckets": ["0-16"]}, {"buckets": ["17-64"]}, "has buckets ['0-16'], this one ['17-64']"),
-        ({"one_bucket_batches": True}, {}, "does not go with `one_bucket_batches`"),
-        ({}, {"one_bucket_batches": True}, "does not go with `one_bucket_batches`"),
-        ({"upsample": [[0.4, 0], [1.0, 1]]}, {}, "one of this phase and 'main' has `upsample`"),
-        ({}, {"upsample": [[0.4, 0], [1.0, 1]]}, "one of this phase and 'main' has `upsample`"),
-        ({}, {"seed": 3}, "`seed` does not go with `continues`: the order is the earlier one's"),
-        ({}, {"budgets": None, "weights": {"prose": 1}}, "`continues` needs a length: give `tok"),
-        (
-            {},
-            {"continues": {"phase": "main", "data": "v1"}},
-            "it was removed, since a phase goes on",
-        ),
-        ({}, {"continues": {"phase": "main", "at": 0}}, "greater than or equal to 1"),
-        ({}, {"continues": {"at": 8}}, "phases[1].continues.phase: missing: add it"),
-        (
-            {},
-            {"continues": {"phase": "main", "to": 8}},
-            "unknown key; allowed here: at, phase",
-        ),
-    ],
-)
+@cases("""
+    main | late | reason
+    {} | {"continues": "mian"} | phases[1].continues: unknown phase (did you mean 'main'?)
+    {} | {"continues": "late"} | the phases continue each other in a circle: late -> late
+    {"continues": "late", "tokens": 5} | {}
+    | the phases continue each other in a circle: main -> late -> main
+    {"window_shards": 4} | {}
+    | phase 'main' has window_shards 4, this one null, and so other orders of its sources
+    {"buckets": ["0-16"]} | {"buckets": ["17-64"]} | has buckets ['0-16'], this one ['17-64']
+    {"one_bucket_batches": True} | {} | does not go with `one_bucket_batches`
+    {} | {"one_bucket_batches": True} | does not go with `one_bucket_batches`
+    {"upsample": [[0.4, 0], [1.0, 1]]} | {} | one of this phase and 'main' has `upsample`
+    {} | {"upsample": [[0.4, 0], [1.0, 1]]} | one of this phase and 'main' has `upsample`
+    {} | {"seed": 3} | `seed` does not go with `continues`: the order is the earlier one's
+    {} | {"budgets": None, "weights": {"prose": 1}} | `continues` needs a length: give `tok
+    {} | {"continues": {"phase": "main", "data": "v1"}} | it was removed, since a phase goes on
+    {} | {"continues": {"phase": "main", "at": 0}} | greater than or equal to 1
+    {} | {"continues": {"at": 8}} | phases[1].continues.phase: missing: add it
+    {} | {"continues": {"phase": "main", "to": 8}} | unknown key; allowed here: at, phase
+""")
 def test_phases_that_cannot_continue_another_are_refused(
     tmp_path: Path, main: dict[str, object], late: dict[str, object], reason: str
 ) -> None:

@@ -1,13 +1,6 @@
 """Hostile configs and files that a config names are refused, soon and with a sentence."""
 
-from __future__ import annotations
-
-import os
-import time
-from itertools import pairwise
-from pathlib import Path
-
-import pytest
+from prelude import Path, os, pairwise, pytest, time
 
 from resources.settings.named_files import NamedFileError, read_named_file
 from resources.settings.pipeline import SettingsError, load_settings

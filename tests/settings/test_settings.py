@@ -1,8 +1,7 @@
 """Every mistake in pipeline.yaml is named with its line, key path, value and what is allowed."""
 
-from pathlib import Path
-
-import pytest
+from prelude import Path, pytest
+from tables import cases
 
 from resources.settings.faults import inner_model
 from resources.settings.filtering.presets import lay_over
@@ -58,17 +57,15 @@ def test_good_file_loads_with_defaults(tmp_path: Path) -> None:
     assert (loaded.keep_manifests, loaded.part_bytes, loaded.engine.kind) == (3, 64 << 20, "auto")
 
 
-@pytest.mark.parametrize(
-    ("buckets", "tokens"),
-    [
-        ("{}", 8 << 20),
-        ("{mode: buckets}", 8 << 20),
-        ("{sequence_length: 8192}", 8 << 20),
-        ("{sequence_length: 16384}", 16 << 20),
-        ("{sequence_length: 131072}", 32 << 20),
-        ("{sequence_length: 131072, window_tokens: 5}", 5),
-    ],
-)
+@cases("""
+    buckets                                     | tokens
+    "{}"                                        | 8 << 20
+    {mode: buckets}                             | 8 << 20
+    {sequence_length: 8192}                     | 8 << 20
+    {sequence_length: 16384}                    | 16 << 20
+    {sequence_length: 131072}                   | 32 << 20
+    {sequence_length: 131072, window_tokens: 5} | 5
+""")
 def test_windows_have_a_thousand_sequences_within_limits(
     tmp_path: Path, buckets: str, tokens: int
 ) -> None:
@@ -86,81 +83,43 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
         assert loaded.filters_for(source.name)
 
 
-@pytest.mark.parametrize(
-    ("added", "expected"),
-    [
-        (
-            "tokeniser: {}",
-            "10: tokeniser: unknown key (did you mean 'tokenizer'?); allowed here: b",
-        ),
-        ("xyz: 1", "10: xyz: unknown key; allowed here: buckets, classifier, compression, ded"),
-        (
-            "dedup:\n  bnads: 3",
-            "11: dedup.bnads: unknown key (did you mean 'bands'?); allowed here",
-        ),
-        ("tokenizer: {vocab_size: 3}", "10: tokenizer.vocab_size: Input should be greater than or"),
-        ("keep_manifests: many", "10: keep_manifests: Input should be a valid integer, unable to "),
-        (
-            "engine: {kind: dask}",
-            "10: engine.kind: Input should be 'auto', 'in_process', 'processes' or 'ray'",
-        ),
-        (
-            "buckets:\n  edges: [4, 2]",
-            "11: buckets.edges: must be finite and ascending, got [4, 2]",
-        ),
-        (
-            "shards: {formats: [csv]}",
-            "10: shards.formats[0]: 'csv' is not one of the formats here: parquet, megatron, ",
-        ),
-        (
-            "filters: {rules: {lenght: {}}}",
-            "10: filters.rules.lenght: unknown key (did you mean 'le",
-        ),
-        (
-            "filters: {presets: [gopher-qualty]}",
-            "10: filters: unknown preset 'gopher-qualty' (did you mean 'gopher-quality'?)",
-        ),
-        (
-            "dedup:\n  priority:\n  - books\n  - wbe",
-            "13: dedup.priority[1]: unknown source (did you mean 'web'?); the sources are web, bo",
-        ),
-        (
-            "dedup:\n  verify: none\n  threshold: 0.9",
-            "10: dedup: threshold 0.9 does nothing without verify: set",
-        ),
-        (
-            "dedup:\n  rehydration: fineweb2",
-            "11: dedup.rehydration: unknown key: it was removed, since nothing read its column",
-        ),
-        ("dedup: {fields: [lang]}", "10: dedup.fields[0]: String should match pattern '^(url|id"),
-        (
-            "filters:\n  words: {obfuscation: false}",
-            "11: filters.words.obfuscation: unknown key: it was removed, since disguised words (sh",
-        ),
-        (
-            "tokenizer:\n  trainer: auto",
-            "11: tokenizer.trainer: unknown key: it was removed, since `tokenizers` trains every",
-        ),
-        (
-            "quality: {good: [web], bad: [books]}",
-            "10: quality: unknown key: it was renamed; write `classifier` instead",
-        ),
-        (
-            "filters: {quality: {}}",
-            "10: filters.quality: unknown key; allowed here: custom, custom_files, fast",
-        ),
-        (
-            "classifier: {good: [web], bad: [books, wbe]}",
-            "10: classifier.bad[1]: unknown source (did you mean 'web'?); the sources are web, bo",
-        ),
-        (
-            "tokenizer: {weights: {wbe: 1}}",
-            "10: tokenizer.weights.wbe: unknown source (did you mean 'web'?); the sources are web",
-        ),
-        ("part_bytes: 1", "10: part_bytes: Input should be greater than or equal to 1024 (got 1)"),
-        ("filters: null", "10: filters: Input should be a valid dictionary or instance of Filter"),
-    ],
-)
+@cases(r"""
+    added | expected
+    tokeniser: {} | 10: tokeniser: unknown key (did you mean 'tokenizer'?); allowed here: b
+    xyz: 1 | 10: xyz: unknown key; allowed here: buckets, classifier, compression, ded
+    "dedup:\n  bnads: 3" | 11: dedup.bnads: unknown key (did you mean 'bands'?); allowed here
+    tokenizer: {vocab_size: 3} | 10: tokenizer.vocab_size: Input should be greater than or
+    keep_manifests: many | "10: keep_manifests: Input should be a valid integer, unable to "
+    engine: {kind: dask}
+    | 10: engine.kind: Input should be 'auto', 'in_process', 'processes' or 'ray'
+    "buckets:\n  edges: [4, 2]" | 11: buckets.edges: must be finite and ascending, got [4, 2]
+    shards: {formats: [csv]}
+    | "10: shards.formats[0]: 'csv' is not one of the formats here: parquet, megatron, "
+    filters: {rules: {lenght: {}}} | 10: filters.rules.lenght: unknown key (did you mean 'le
+    filters: {presets: [gopher-qualty]}
+    | 10: filters: unknown preset 'gopher-qualty' (did you mean 'gopher-quality'?)
+    "dedup:\n  priority:\n  - books\n  - wbe"
+    | 13: dedup.priority[1]: unknown source (did you mean 'web'?); the sources are web, bo
+    "dedup:\n  verify: none\n  threshold: 0.9"
+    | 10: dedup: threshold 0.9 does nothing without verify: set
+    "dedup:\n  rehydration: fineweb2"
+    | 11: dedup.rehydration: unknown key: it was removed, since nothing read its column
+    dedup: {fields: [lang]} | 10: dedup.fields[0]: String should match pattern '^(url|id
+    "filters:\n  words: {obfuscation: false}"
+    | 11: filters.words.obfuscation: unknown key: it was removed, since disguised words (sh
+    "tokenizer:\n  trainer: auto"
+    | 11: tokenizer.trainer: unknown key: it was removed, since `tokenizers` trains every
+    quality: {good: [web], bad: [books]}
+    | 10: quality: unknown key: it was renamed; write `classifier` instead
+    filters: {quality: {}}
+    | 10: filters.quality: unknown key; allowed here: custom, custom_files, fast
+    classifier: {good: [web], bad: [books, wbe]}
+    | 10: classifier.bad[1]: unknown source (did you mean 'web'?); the sources are web, bo
+    tokenizer: {weights: {wbe: 1}}
+    | 10: tokenizer.weights.wbe: unknown source (did you mean 'web'?); the sources are web
+    part_bytes: 1 | 10: part_bytes: Input should be greater than or equal to 1024 (got 1)
+    filters: null | 10: filters: Input should be a valid dictionary or instance of Filter
+""")
 def test_bad_value_is_named_with_its_place(tmp_path: Path, added: str, expected: str) -> None:
     [mistake] = mistakes(tmp_path, GOOD + added)
     assert mistake.startswith(f"pipeline.yaml:{expected}")
@@ -202,47 +161,26 @@ def test_bad_source_is_named_with_its_place(tmp_path: Path, option: str, expecte
     assert mistake.startswith(f"pipeline.yaml:{expected}")
 
 
-@pytest.mark.parametrize(
-    ("weights", "expected"),
-    [
-        (
-            "weights: {web: 1, bocks: 2}",
-            "9: phases[0].weights.bocks: unknown source (did you mean '",
-        ),
-        (
-            "budgets: {poems: 2}",
-            "9: phases[0].budgets.poems: unknown source; the sources are web, b",
-        ),
-        ("weights: {web: -1}", "8: phases[0]: weight of 'web' is -1.0; it must be 0 or more"),
-        ("weights: {web: .nan}", "8: phases[0]: weight of 'web' is nan; it must be 0 or more"),
-        ("weights: {web: 0}", "8: phases[0]: the weights sum to 0; give at least one source a pos"),
-        ("seed: 1", "8: phases[0]: give either `weights`, `weighting` or `budgets`"),
-        (
-            "weighting: natural\n    sources: [web, bocks]",
-            "10: phases[0].sources[1]: unknown source (did you mean '",
-        ),
-        (
-            "weighting: natural\n    one_epoch_of: poems",
-            "10: phases[0].one_epoch_of: unknown source; the sources are web, books",
-        ),
-        (
-            "weights: {web: 1}\n    epochs: {bocks: 2}",
-            "10: phases[0].epochs.bocks: unknown source (did you mean 'books'?)",
-        ),
-        (
-            "weights: {web: 1}\n    epochs: {books: 2}",
-            "10: phases[0].epochs.books: no source of this phase: its cap would do nothing",
-        ),
-        (
-            "weights: {web: 1}\n    buckets: ['2048', '2049']",
-            "10: phases[0].buckets[1]: unknown bucket (did you mean '2048'?); the buckets are 2048",
-        ),
-        (
-            "weights: {web: much}",
-            "9: phases[0].weights.web: Input should be a valid number, unable",
-        ),
-    ],
-)
+@cases(r"""
+    weights | expected
+    weights: {web: 1, bocks: 2} | 9: phases[0].weights.bocks: unknown source (did you mean '
+    budgets: {poems: 2} | 9: phases[0].budgets.poems: unknown source; the sources are web, b
+    weights: {web: -1} | 8: phases[0]: weight of 'web' is -1.0; it must be 0 or more
+    weights: {web: .nan} | 8: phases[0]: weight of 'web' is nan; it must be 0 or more
+    weights: {web: 0} | 8: phases[0]: the weights sum to 0; give at least one source a pos
+    seed: 1 | 8: phases[0]: give either `weights`, `weighting` or `budgets`
+    "weighting: natural\n    sources: [web, bocks]"
+    | 10: phases[0].sources[1]: unknown source (did you mean '
+    "weighting: natural\n    one_epoch_of: poems"
+    | 10: phases[0].one_epoch_of: unknown source; the sources are web, books
+    "weights: {web: 1}\n    epochs: {bocks: 2}"
+    | 10: phases[0].epochs.bocks: unknown source (did you mean 'books'?)
+    "weights: {web: 1}\n    epochs: {books: 2}"
+    | 10: phases[0].epochs.books: no source of this phase: its cap would do nothing
+    "weights: {web: 1}\n    buckets: ['2048', '2049']"
+    | 10: phases[0].buckets[1]: unknown bucket (did you mean '2048'?); the buckets are 2048
+    weights: {web: much} | 9: phases[0].weights.web: Input should be a valid number, unable
+""")
 def test_bad_phase_is_named_with_its_place(tmp_path: Path, weights: str, expected: str) -> None:
     [mistake] = mistakes(tmp_path, GOOD.replace("weights: {web: 1, books: 2}", weights))
     assert mistake.startswith(f"pipeline.yaml:{expected}")
@@ -287,20 +225,18 @@ def test_no_sources_and_no_phases_are_refused(tmp_path: Path) -> None:
     assert all("at least 1 item" in mistake for mistake in found)
 
 
-@pytest.mark.parametrize(
-    ("added", "expected"),
-    [
-        ("a: [1,\n", "11: not valid YAML: expected the node content"),
-        ("\tb: 1\n", "10: not valid YAML: found character '\\t'"),
-        ("store: other\n", "10: not valid YAML: key 'store' given twice"),
-        ("dedup: {near: true, near: false}\n", "10: not valid YAML: key 'near' given twice"),
-        ("? [a, b]\n: 1\n", "10: not valid YAML: key "),
-        ("seed: !!python/object/apply:os.getcwd []\n", "10: not valid YAML: could not determine a"),
-        ("seed: !!python/name:os.system\n", "10: not valid YAML: could not determine a constr"),
-        ("seed: 2024-13-01\n", " not valid YAML: month must be in 1..12"),
-        ("seed: &again [*again]\n", "10: not valid YAML: an alias inside of what it"),
-    ],
-)
+@cases(r"""
+    added                                        | expected
+    "a: [1,\n"                                   | 11: not valid YAML: expected the node content
+    "\tb: 1\n"                                   | "10: not valid YAML: found character '\\t'"
+    "store: other\n"                             | 10: not valid YAML: key 'store' given twice
+    "dedup: {near: true, near: false}\n"         | 10: not valid YAML: key 'near' given twice
+    "? [a, b]\n: 1\n"                            | "10: not valid YAML: key "
+    "seed: !!python/object/apply:os.getcwd []\n" | 10: not valid YAML: could not determine a
+    "seed: !!python/name:os.system\n"            | 10: not valid YAML: could not determine a constr
+    "seed: 2024-13-01\n"                         | " not valid YAML: month must be in 1..12"
+    "seed: &again [*again]\n"                    | 10: not valid YAML: an alias inside of what it
+""")
 def test_bad_yaml_is_refused_with_its_line(tmp_path: Path, added: str, expected: str) -> None:
     assert mistakes(tmp_path, GOOD + added)[0].startswith(f"pipeline.yaml:{expected}")
 

@@ -1,10 +1,7 @@
 """A store is a folder or a URL without secrets; behind a URL its root is a scratch."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import pytest
+from prelude import Path, pytest
+from tables import cases
 
 from resources.settings.pipeline import SettingsError, load_settings, store_root
 from resources.store.scratch import place_of
@@ -42,16 +39,14 @@ def test_the_scratch_of_a_url_is_where_the_environment_says(
     assert store_root(load_settings(path), path) == tmp_path / "ssd" / "s3-corpora"
 
 
-@pytest.mark.parametrize(
-    ("store", "fault"),
-    [
-        ("s3://key:secret@corpora/web", "has no user and no query: credentials come from"),
-        ("s3://corpora/web?sig=secret", "has no user and no query"),
-        ("ftp://corpora/web", "is no store. Give a folder, or s3://bucket/prefix"),
-        ("s3:///web", "is no store"),
-        ("s3://corpora/../web", "is no store"),
-    ],
-)
+@cases("""
+    store                       | fault
+    s3://key:secret@corpora/web | has no user and no query: credentials come from
+    s3://corpora/web?sig=secret | has no user and no query
+    ftp://corpora/web           | is no store. Give a folder, or s3://bucket/prefix
+    s3:///web                   | is no store
+    s3://corpora/../web         | is no store
+""")
 def test_a_wrong_url_is_refused_without_its_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str, fault: str
 ) -> None:

@@ -1,10 +1,7 @@
 """URLs in pipeline.yaml: those that only a secret tells apart are refused."""
 
-from pathlib import Path
-from typing import Any
-
-import pytest
 import yaml
+from prelude import Any, Path, pytest
 
 from resources.settings.decontamination import DecontaminationConfig
 from resources.settings.pipeline import Settings, SettingsError, load_settings

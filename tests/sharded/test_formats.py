@@ -1,24 +1,14 @@
 """Every format's files, read without the code that wrote them."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
-import json
 import struct
 import tarfile
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
 from format_folders import SPAN, about_of, seeded_rows, shard_of, write_shards
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from prelude import Any, Callable, Path, example, given, json, np, pl, pytest, settings, st
 
 from assets.sharded.formats import FORMATS, FormatError, arrow, base
 from assets.sharded.formats.datatrove import for_people

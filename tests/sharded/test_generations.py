@@ -1,16 +1,11 @@
 """Generations: sequences that stay keep theirs, and no night loses or doubles one."""
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from many_examples import many_examples
-from numpy.typing import NDArray
+from prelude import Counter, NDArray, given, np, pytest, st
 
 from assets.sharded.generations import (
     ABSENT,
@@ -310,9 +305,7 @@ def drawn(states: Sequence[State]) -> list[int]:
 @pytest.mark.slow
 @many_examples(100)
 @given(nights)
-def test_the_loader_draws_every_sequence_of_the_last_night_once(
-    sets: list[list[set[int]]],
-) -> None:
+def test_the_loader_draws_every_sequence_of_the_last_night_once(sets: list[list[set[int]]]) -> None:
     states: list[State] = []
     for each in sets:
         states = night(states, parts_of(each))

@@ -1,18 +1,11 @@
 """Nights of `sharded`: what is new is new files, and a build with the ledger gives the same."""
 
-import hashlib
-import json
 import random
-from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import msgspec
-import numpy as np
-import polars as pl
-import pytest
 from bucketed_corpus import LENGTH, build, planned, publish_bucketed, sequences
 from builders import hashes
+from prelude import Any, Counter, Path, hashlib, json, np, pl, pytest
 from s3_server import s3_bucket
 
 from assets.sharded.asset import STAGE as SHARDED

@@ -1,19 +1,10 @@
 """Shards on disk: every format has the same rows in the same order, and says what is in it."""
 
 import errno
-import hashlib
-import json
 import random
-import re
 import shutil
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
 from bucketed_corpus import (
     LENGTH,
     PACKED,
@@ -25,6 +16,7 @@ from bucketed_corpus import (
     tasks_of,
 )
 from builders import hashes, open_corpus, write_corpus
+from prelude import Any, Callable, Iterator, Path, hashlib, json, np, pl, pytest, re
 
 from assets.sharded import scatter_files
 from assets.sharded.asset import STAGE as SHARDED

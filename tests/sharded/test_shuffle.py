@@ -1,15 +1,8 @@
 """Scatter and gather are one permutation of a source, however its rows were split into parts."""
 
-from typing import Any
-
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from many_examples import many_examples
-from numpy.typing import NDArray
-from polars.testing import assert_frame_equal
+from prelude import Any, NDArray, assert_frame_equal, given, np, pl, pytest, settings, st
+from tables import cases
 
 from assets.bucketed.make_sequences import make_sequences
 from assets.sharded.shuffle import (
@@ -133,15 +126,13 @@ def test_sequences_of_two_lengths_have_none_in_common() -> None:
     assert common_length(plan_bucket_shards("web", buckets, 2, KIB)) is None
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"formats": ["mds", "mds"]}, "each once"),
-        ({"formats": ["tfrecord"]}, "parquet, megatron, mds"),
-        ({"formats": []}, "at least 1 item"),
-        ({"target_bytes": 4 << 30}, "less than or equal to 2147483648"),
-    ],
-)
+@cases("""
+    config                      | message
+    {"formats": ["mds", "mds"]} | each once
+    {"formats": ["tfrecord"]}   | parquet, megatron, mds
+    {"formats": []}             | at least 1 item
+    {"target_bytes": 4 << 30}   | less than or equal to 2147483648
+""")
 def test_shards_that_cannot_be_are_refused(config: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ShardConfig.model_validate(config)
@@ -253,16 +244,14 @@ def test_tokens_are_gathered_from_documents_as_from_sequences(
     assert_frame_equal(gathered, gather([Pile(whole, rows, positions)]))
 
 
-@pytest.mark.parametrize(
-    ("sizes", "expected"),
-    [
-        ([], []),
-        ([5], [[5]]),
-        ([4, 6, 1], [[4, 6], [1]]),
-        ([4, 7, 3, 1], [[4], [7, 3], [1]]),
-        ([20, 1, 0], [[20], [1, 0]]),
-    ],
-)
+@cases("""
+    sizes        | expected
+    []           | []
+    [5]          | [[5]]
+    [4, 6, 1]    | [[4, 6], [1]]
+    [4, 7, 3, 1] | [[4], [7, 3], [1]]
+    [20, 1, 0]   | [[20], [1, 0]]
+""")
 def test_groups_are_consecutive_and_within_a_limit(
     sizes: list[int], expected: list[list[int]]
 ) -> None:

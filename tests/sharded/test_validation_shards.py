@@ -1,18 +1,8 @@
 """Folders of both splits in every format: the index of each names its own shards, on all nights."""
 
-from __future__ import annotations
-
-import json
-import re
-from collections import Counter
-from itertools import pairwise
-from pathlib import Path
-from typing import Any
-
-import polars as pl
-import pytest
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 from every_stage import build
+from prelude import Any, Counter, Path, json, pairwise, pl, pytest, re
 
 from assets.stages import used_stages
 from pipeline_defs.commands.main import main

@@ -1,11 +1,7 @@
 """Tables of the store are compressed as `compression` says; their content is the same."""
 
-from pathlib import Path
-from typing import Any
-
-import polars as pl
 import pyarrow.parquet as pq
-import pytest
+from prelude import Any, Path, pl, pytest
 
 from resources.store.records import Compression, fingerprint_of
 from resources.tasks import TaskMaker

@@ -2,9 +2,8 @@
 
 import ctypes
 import errno
-from pathlib import Path
 
-import pytest
+from prelude import Path, pytest
 
 from resources.store.disk import LARGE_BYTES, LIBC, begin_to_flush
 

@@ -1,16 +1,10 @@
 """A session lists a store once, and misses nothing that it, its workers or others write."""
 
-from __future__ import annotations
-
-import re
 import subprocess
-from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import pytest
 from builders import records, sentence, write_corpus, write_jsonl
 from command_line import start
+from prelude import Callable, Counter, Iterator, Path, pytest, re
 from s3_server import s3_bucket
 
 from corpus_loader.places.objects import Objects

@@ -1,11 +1,8 @@
 """A manifest of another config, code version or input is refused, and the message names the way."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
-from typing import Any
 
-import pytest
+from prelude import Any, pytest
 
 from resources.made_under import check_made_under, is_made_by
 from resources.store.records import Manifest, Stats

@@ -1,9 +1,6 @@
 """Arrow files that are mapped, or read, table by table."""
 
-from pathlib import Path
-
-import polars as pl
-from polars.testing import assert_frame_equal
+from prelude import Path, assert_frame_equal, pl
 
 from resources.store.mapped_files import MappedTables, map_arrow, read_arrow
 

@@ -1,17 +1,12 @@
 """Tags and holds keep what they name; what nothing names goes, and nothing else."""
 
-from __future__ import annotations
-
 import tempfile
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
-import pytest
 from builders import hashes
 from hypothesis import settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from prelude import Any, Iterator, Path, pytest
 from s3_server import s3_bucket
 
 from pipeline_defs.commands.life.verify import find_faults

@@ -1,17 +1,8 @@
 """A store on an object store is as one on a disk, and its scratch is bounded and can go."""
 
-from __future__ import annotations
-
-import os
 import threading
-import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
-from polars.testing import assert_frame_equal
+from prelude import Any, Iterator, Path, assert_frame_equal, os, pl, pytest, time
 from s3_server import s3_bucket
 
 from corpus_loader.places.objects import Objects

@@ -1,8 +1,6 @@
 """After a power cut, parts that no manifest names are compared before they are believed."""
 
-from pathlib import Path
-
-import pytest
+from prelude import Path, pytest
 
 from resources.store import disk
 from resources.store.records import Manifest, PartRecord, Stats

@@ -1,10 +1,6 @@
 """A published file is compared with its hash before it is used; of an array, the blocks read."""
 
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pytest
+from prelude import Any, Path, np, pytest
 
 from assets.deduped.index.index_files import entries_of_keys
 from resources.store import published

@@ -1,9 +1,7 @@
 """Records are the same bytes for the same content, and their sums lose nothing."""
 
 import msgspec
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import given, pytest, settings, st
 
 from resources.store.records import (
     FileRecord,

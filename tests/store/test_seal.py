@@ -1,11 +1,8 @@
 """No flipped bit of a manifest or of a part's record goes unseen, and older records are read."""
 
-import json
 import random
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import pytest
+from prelude import Callable, Iterator, Path, json, pytest
 
 from corpus_loader.find_mixture import find_mixture
 from corpus_loader.places.errors import CorpusError

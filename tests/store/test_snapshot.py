@@ -1,9 +1,6 @@
 """A snapshot finds the parts that single looks find, from a manifest and a listing."""
 
-from collections.abc import Callable
-from pathlib import Path
-
-import pytest
+from prelude import Callable, Path, pytest
 
 from resources.store.records import Manifest, PartRecord, Stats
 from resources.store.snapshot import Snapshot

@@ -1,15 +1,10 @@
 """Published parts are whole, all others do not exist, and of two writers one commits."""
 
 import fcntl
-import hashlib
-import json
 import threading
-from pathlib import Path
 
-import polars as pl
-import pytest
 import xxhash
-from polars.testing import assert_frame_equal
+from prelude import Path, assert_frame_equal, hashlib, json, pl, pytest
 
 from assets.sharded.pinned_shards import pinned_places
 from resources.store.disk import HASH_BLOCK_BYTES, hash_file, try_lock_alone
@@ -59,11 +54,7 @@ def test_published_part_is_found_with_its_files(web: Partition, tmp_path: Path) 
 
 def test_no_temporary_files_are_left(web: Partition) -> None:
     web.commit(manifest(publish(web, "p", "f")))
-    assert files_in(web) == {
-        "p-f.documents.parquet",
-        "_parts/p-f.json",
-        "_manifests/00000001.json",
-    }
+    assert files_in(web) == {"p-f.documents.parquet", "_parts/p-f.json", "_manifests/00000001.json"}
 
 
 def test_part_of_several_kinds_of_files(web: Partition) -> None:

@@ -1,10 +1,6 @@
 """Hosts and addresses of columns of URLs: the expressions for plain ones give what `Url` does."""
 
-from __future__ import annotations
-
-import polars as pl
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, pl, st
 
 from assets.text.addresses import PARTS, url_parts
 from resources.urls import parse_url

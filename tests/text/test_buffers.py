@@ -1,12 +1,6 @@
 """Buffers of text columns, converted once or shared."""
 
-from __future__ import annotations
-
-from itertools import pairwise
-
-import polars as pl
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, pairwise, pl, st
 
 from assets.text.buffers import shared_buffers, text_buffers
 

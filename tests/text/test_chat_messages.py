@@ -1,9 +1,6 @@
 """Messages come back from their text, with or without corrections in between."""
 
-import polars as pl
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, pl, pytest, st
 
 from assets.filtered.normalize import normalize_text
 from assets.filtered.pii.find_pii import find_pii_in_chats

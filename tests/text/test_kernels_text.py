@@ -1,21 +1,13 @@
 """Kernels over UTF-8 bytes are held to obvious Python."""
 
-from __future__ import annotations
-
 import random
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from typing import Any, Literal
 
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from many_examples import many_examples
 from numba import njit
+from prelude import given, np, pairwise, pl, pytest, re, settings, st
 
 from assets.text.buffers import _UNSPACED, code_point_entries, text_buffers
 from assets.text.kernels.character_classes import (

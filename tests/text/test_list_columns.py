@@ -1,12 +1,8 @@
 """Columns of lists made of flat arrays, and their items."""
 
 import subprocess
-import sys
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
+from prelude import Any, np, pl, pytest, sys
 
 from assets.text.list_columns import as_numpy, list_series
 

@@ -1,15 +1,9 @@
 """Marks find texts, passages and ids, and say nothing of other texts."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 
-import numpy as np
-import polars as pl
-import pytest
 from builders import sentence
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, np, pl, pytest, st
 
 from assets.text.marks import (
     DIGEST_BYTES,

@@ -1,7 +1,6 @@
 """Rows of tables: selected, replaced, and counted without wrapping."""
 
-import numpy as np
-import polars as pl
+from prelude import np, pl
 
 from assets.text.table_rows import (
     change_where,

@@ -1,17 +1,9 @@
 """Tests of the form in which texts are compared."""
 
-from __future__ import annotations
-
 import html
-import json
-import time
 import unicodedata
-from collections.abc import Callable
 
-import polars as pl
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import Callable, given, json, pl, pytest, st, time
 
 from assets.filtered.normalize import normalize_text
 from assets.text.marks import text_marks

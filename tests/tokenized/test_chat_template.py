@@ -1,8 +1,6 @@
 """Text that a chat template renders, and the spans of it that are learned."""
 
-import re
-
-import pytest
+from prelude import pytest, re
 
 from assets.text.chat_messages import TOOLS, Message
 from assets.tokenized.chat_template_files import CHATML, ChatTemplate, TemplateRefusal, render_chat

@@ -1,12 +1,6 @@
 """Documents become ids between their marks; nothing is lost, and every document can be found."""
 
-import json
-
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import given, json, np, pl, pytest, settings, st
 from small_tokenizer import VOCAB_SIZE, changed, sample_texts, trained, with_entries, with_token
 
 from assets.tokenized import encode_documents as tokenized

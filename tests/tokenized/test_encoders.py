@@ -3,12 +3,8 @@
 import warnings
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import Any, given, np, pytest, settings, st
 from small_tokenizer import changed, sample_texts, trained, with_entries, with_token
 
 from assets.tokenized.encoders import (

@@ -1,16 +1,8 @@
 """Documents rearranged for filling in the middle: their form, and that nothing of them is lost."""
 
-from __future__ import annotations
-
-import hashlib
-import json
 from functools import cache
 
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import given, hashlib, json, np, pl, pytest, settings, st
 from small_tokenizer import VOCAB_SIZE, sample_texts
 
 from assets.tokenized import encode_documents as module

@@ -1,15 +1,9 @@
 """Documents rearranged for filling in the middle, from the config to shards and `corpus trace`."""
 
-import json
-from collections import Counter
-from pathlib import Path
-from typing import Any
-
 import dagster as dg
-import polars as pl
-import pytest
 import yaml
 from builders import Build, deduped, hashes, open_corpus, write_corpus
+from prelude import Any, Counter, Path, json, pl, pytest
 from small_tokenizer import trained
 
 from assets.text.marks import find_passages, passage_marks, text_marks

@@ -1,12 +1,6 @@
 """Hostile files of tokenizer.path are refused with their name, in bounded memory."""
 
-from __future__ import annotations
-
-import json
-import os
-from pathlib import Path
-
-import pytest
+from prelude import Path, json, os, pytest
 from small_tokenizer import trained
 
 from assets.tokenized.tokenizer import MOST_FILE_BYTES, TokenizerError

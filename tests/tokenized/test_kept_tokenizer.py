@@ -1,16 +1,9 @@
 """A trained tokenizer stays: what is a change of its config, what the refusal says."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
-import polars as pl
-import pytest
 from builders import open_corpus, sentence, write_corpus
-from hypothesis import given
-from hypothesis import strategies as st
 from many_examples import many_examples
+from prelude import Any, Path, given, pl, pytest, st
+from tables import cases
 
 from assets.tokenized.kept_tokenizer import Encoded, config_of, refusal, training_changes
 from assets.tokenized.tokenizer_asset import make_tokenizer, plan_tokenizer
@@ -30,23 +23,18 @@ def changes(then: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, A
     return training_changes(before, after, SOURCES)
 
 
-@pytest.mark.parametrize(
-    ("then", "now", "expected"),
-    [
-        ({}, {"retrain": "always"}, {}),
-        ({}, {"special_tokens": ["<|endoftext|>"]}, {}),
-        ({}, {"vocab_size": 310, "seed": 1}, {"vocab_size": (32_000, 310), "seed": (0, 1)}),
-        ({}, {"weights": {"prose": 1}}, {"weights": (None, {"prose": 1.0})}),
-        ({"weights": {"prose": 1}}, {"weights": {"prose": 1.0}}, {}),
-        ({"weights": {"prose": 1, "gone": 3}}, {"weights": {"prose": 1}}, {}),
-        (
-            {"weights": {"prose": 1}},
-            {"weights": {"prose": 1, "notes": 1}},
-            {"weights": ({"prose": 1.0}, {"prose": 1.0, "notes": 1.0})},
-        ),
-        ({"path": "a.json", "vocab_size": 400}, {}, {"path": ("a.json", None)}),
-    ],
-)
+@cases("""
+    then | now | expected
+    {} | {"retrain": "always"} | {}
+    {} | {"special_tokens": ["<|endoftext|>"]} | {}
+    {} | {"vocab_size": 310, "seed": 1} | {"vocab_size": (32_000, 310), "seed": (0, 1)}
+    {} | {"weights": {"prose": 1}} | {"weights": (None, {"prose": 1.0})}
+    {"weights": {"prose": 1}} | {"weights": {"prose": 1.0}} | {}
+    {"weights": {"prose": 1, "gone": 3}} | {"weights": {"prose": 1}} | {}
+    {"weights": {"prose": 1}} | {"weights": {"prose": 1, "notes": 1}}
+    | {"weights": ({"prose": 1.0}, {"prose": 1.0, "notes": 1.0})}
+    {"path": "a.json", "vocab_size": 400} | {} | {"path": ("a.json", None)}
+""")
 def test_only_keys_that_train_another_tokenizer_are_changes(
     then: dict[str, Any], now: dict[str, Any], expected: dict[str, Any]
 ) -> None:

@@ -1,12 +1,6 @@
 """Texts spelled by tokens against joined bytes."""
 
-from typing import Any
-
-import numpy as np
-import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
+from prelude import Any, NDArray, example, given, np, pytest, settings, st
 
 from assets.tokenized.kernels.decoding import are_decoded
 

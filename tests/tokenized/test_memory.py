@@ -1,13 +1,8 @@
 """A worker's memory on a million empty documents and two of 50 MB."""
 
-import os
 import subprocess
-import sys
-from pathlib import Path
 
-import numpy as np
-import polars as pl
-import pytest
+from prelude import Path, np, os, pl, pytest, sys
 from small_tokenizer import VOCAB_SIZE, trained
 
 ROOT = Path(__file__).parents[2]

@@ -1,15 +1,10 @@
 """A chat template that refuses many conversations fails their source alone, with its reason."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
-import pytest
 import yaml
 from builders import open_corpus
 from chat_corpus import TOKENS, write_chat_corpus
 from every_stage import run_stage
+from prelude import Any, Path, pytest
 
 from assets.bucketed.asset import STAGE as BUCKETED
 from assets.stages import STAGES

@@ -1,12 +1,8 @@
 """Report on a tokenizer: text per token, use of its vocabulary, failures."""
 
 import base64
-import json
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
+from prelude import Any, json, np, pl, pytest
 
 from assets.tokenized.tokenized_records import LanguageCounts, TokenizedNumbers
 from assets.tokenized.tokenizer_fit import (

@@ -1,9 +1,6 @@
 """Documents whose ids do not decode to their text are found out."""
 
-import polars as pl
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, pl, pytest, st
 from small_tokenizer import VOCAB_SIZE, changed, sample_texts, trained, with_token
 
 from assets.tokenized import round_trip as module

@@ -1,14 +1,9 @@
 """Long texts are encoded in pieces, to the ids of the whole."""
 
-import json
 from itertools import accumulate, chain
 from random import Random
-from typing import Any
 
-import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from prelude import Any, given, json, np, pytest, settings, st
 from small_tokenizer import sample_texts, trained
 
 from assets.tokenized import text_pieces

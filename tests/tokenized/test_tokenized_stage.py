@@ -1,13 +1,7 @@
 """tokenized through Dagster: what it stores, what it reports, and when it is computed again."""
 
-import json
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-import polars as pl
-import pytest
 from builders import Build, deduped, open_corpus, write_corpus, write_jsonl
+from prelude import Any, Path, json, np, pl, pytest
 from small_tokenizer import changed, with_token
 
 from assets.tokenized.round_trip import RoundTrip

@@ -1,17 +1,10 @@
 """The tokenizer of a corpus: trained on a seeded sample, or loaded from a file."""
 
-import hashlib
-import json
-import os
 import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
-from pydantic import ValidationError
+from prelude import Any, Path, ValidationError, hashlib, json, os, pl, pytest, sys
 from small_tokenizer import sample_texts, trained, with_entries, with_token
+from tables import cases
 from tokenizers import Tokenizer, models
 
 from assets.tokenized.encoders import ReferenceEncoder
@@ -85,16 +78,14 @@ def test_a_vocabulary_beyond_16_bits_is_said() -> None:
     assert token_facts(trained(), TokenizerConfig()).token_dtype == "uint16"
 
 
-@pytest.mark.parametrize(
-    ("given_keys", "fault"),
-    [
-        ({"special_tokens": ["<pad>"]}, "is not among special_tokens"),
-        ({"special_tokens": ["<|endoftext|>", ""]}, "must differ and not be empty"),
-        ({"special_tokens": ["<|endoftext|>"] * 2}, "must differ and not be empty"),
-        ({"begin_of_document": "<s>"}, "begin_of_document '<s>' is not among special_tokens"),
-        ({"vocab_size": 260, "special_tokens": ["<|endoftext|>", *"abcde"]}, "has no room for 256"),
-    ],
-)
+@cases("""
+    given_keys | fault
+    {"special_tokens": ["<pad>"]} | is not among special_tokens
+    {"special_tokens": ["<|endoftext|>", ""]} | must differ and not be empty
+    {"special_tokens": ["<|endoftext|>"] * 2} | must differ and not be empty
+    {"begin_of_document": "<s>"} | begin_of_document '<s>' is not among special_tokens
+    {"vocab_size": 260, "special_tokens": ["<|endoftext|>", *"abcde"]} | has no room for 256
+""")
 def test_settings_that_cannot_be_trained_are_refused(
     given_keys: dict[str, Any], fault: str
 ) -> None:

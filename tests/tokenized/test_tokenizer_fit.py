@@ -1,14 +1,6 @@
 """The tokenizer's fit to a source is compared with its fit to the sample."""
 
-from __future__ import annotations
-
-from collections import Counter
-
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import Counter, given, np, pl, pytest, st
 from small_tokenizer import changed, trained
 
 from assets.tokenized.encode_documents import count_ids

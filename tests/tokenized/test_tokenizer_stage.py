@@ -1,15 +1,11 @@
 """The tokenizer through Dagster: drawn by weight, trained once, loaded, refused."""
 
-import hashlib
 import shutil
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 import yaml
 from builders import Build, hashes, open_corpus, sentence, write_jsonl
 from msgspec import structs
+from prelude import Any, Path, hashlib, pl, pytest
 from small_tokenizer import trained
 
 from assets.deduped.document_files import KeptDocuments

@@ -1,11 +1,7 @@
 """The training sample: what each source gives of it, and which documents are taken."""
 
-import hashlib
-
-import polars as pl
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, hashlib, pl, pytest, st
+from tables import cases
 
 from assets.tokenized.sample_files import (
     is_sampled,
@@ -17,19 +13,17 @@ from assets.tokenized.sample_files import (
 from resources.settings.tokenizer import TokenizerConfig
 
 
-@pytest.mark.parametrize(
-    ("size", "weights", "quotas"),
-    [
-        (100, None, {"web": 60, "books": 40}),
-        (100, {"web": 1, "books": 3}, {"web": 25, "books": 75}),
-        (100, {"books": 0.1}, {"web": 0, "books": 100}),
-        (800, {"web": 1, "books": 1}, {"web": 400, "books": 400}),
-        (900, {"web": 1, "books": 3}, {"web": 500, "books": 400}),
-        (5000, {"web": 1, "books": 3}, {"web": 600, "books": 400}),
-        (5000, None, {"web": 600, "books": 400}),
-        (5000, {"web": 2}, {"web": 600, "books": 0}),
-    ],
-)
+@cases("""
+    size | weights                | quotas
+    100  | None                   | {"web": 60, "books": 40}
+    100  | {"web": 1, "books": 3} | {"web": 25, "books": 75}
+    100  | {"books": 0.1}         | {"web": 0, "books": 100}
+    800  | {"web": 1, "books": 1} | {"web": 400, "books": 400}
+    900  | {"web": 1, "books": 3} | {"web": 500, "books": 400}
+    5000 | {"web": 1, "books": 3} | {"web": 600, "books": 400}
+    5000 | None                   | {"web": 600, "books": 400}
+    5000 | {"web": 2}             | {"web": 600, "books": 0}
+""")
 def test_the_sample_is_shared_out_by_weight_and_what_is_short_goes_to_the_others(
     size: int, weights: dict[str, float] | None, quotas: dict[str, int]
 ) -> None:

@@ -1,13 +1,8 @@
 """A loaded tokenizer is tried before use: the same ids in every process, each of one entry."""
 
-from __future__ import annotations
-
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-import pytest
+from prelude import Any, Path, json, pytest
 from small_tokenizer import changed, sample_texts, trained
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
