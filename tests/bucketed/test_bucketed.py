@@ -24,6 +24,13 @@ MODES = {
         mode="decompose", sequence_length=16, min_length=4, max_documents=2
     ),
 }
+OF_FOUR = {
+    "packed": BucketConfig(sequence_length=4),
+    "concat": BucketConfig(mode="concat", sequence_length=4),
+    "decomposed": BucketConfig(mode="decompose", sequence_length=4, min_length=2),
+    "cut": BucketConfig(sequence_length=4, long_documents="truncate"),
+    "small": SMALL,
+}
 COUNTED_MODES = {
     "overlap": BucketConfig(sequence_length=8, overlap=3),
     "truncate": BucketConfig(sequence_length=8, long_documents="truncate"),
@@ -85,68 +92,34 @@ def test_names_say_the_lengths() -> None:
     assert {*map(bucket_length, bucket_names(buckets))} == {None}
 
 
-def test_packed_documents_lie_side_by_side_in_their_order() -> None:
-    expected = frame(
-        bucket=[0, 0],
-        num_tokens=[4, 3],
-        tokens=[[0, 1, 2, 6], [3, 4, 5, END]],
-        spans=[[span("d0", 0, 3), span("d2", 0, 1)], [span("d1", 0, 3)]],
-    )
+@cases(
+    """
+    config | lengths | bucket | num_tokens | spans | tokens
+    # Packed documents lie side by side in their order.
+    packed | (3, 3, 1) | [0, 0] | [4, 3] | d0 0 3, d2 0 1; d1 0 3 | [[0, 1, 2, 6], [3, 4, 5, END]]
+    # A long document is split and its rest packed.
+    packed | (5, 2) | [0, 0] | [4, 3] | d0 0 4; d0 4 1, d1 0 2 | [[0, 1, 2, 3], [4, 5, 6, END]]
+    # Concatenated documents are cut at every length.
+    concat | (3, 3) | [0, 0] | [4, 2] | d0 0 3, d1 0 1; d1 1 2 | [[0, 1, 2, 3], [4, 5, END, END]]
+    # Decomposed documents and their packed rests.
+    decomposed | (5, 5) | [0, 1, 1] | [2, 4, 4] | d0 4 1, d1 4 1; d0 0 4; d1 0 4
+    | [[4, 9], [0, 1, 2, 3], [5, 6, 7, 8]]
+    # A document a sequence in its bucket, unpadded; edges are inclusive.
+    small | (3, 2, 1) | [0, 0, 1] | [2, 1, 3] | d1 0 2; d2 0 1; d0 0 3 | [[3, 4], [5], [0, 1, 2]]
+    small | (1, 4, 5) | [0, 1, 2] | [1, 4, 5] | d0 0 1; d1 0 4; d2 0 5
+    | [[0], [1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    """,
+    END=END,
+    **OF_FOUR,
+)
+def test_sequences_of_documents(
+    config: BucketConfig, lengths: Any, bucket: Any, num_tokens: Any, spans: str, tokens: Any
+) -> None:
+    cut = [[each.split() for each in row.split(", ")] for row in spans.split("; ")]
+    named = [[span(name, int(start), int(length)) for name, start, length in row] for row in cut]
 
-    config = BucketConfig(sequence_length=4)
-    assert_frame_equal(sequences_of(config, tokenized(3, 3, 1)), expected)
-
-
-def test_a_long_document_is_split_and_its_rest_packed() -> None:
-    expected = frame(
-        bucket=[0, 0],
-        num_tokens=[4, 3],
-        tokens=[[0, 1, 2, 3], [4, 5, 6, END]],
-        spans=[[span("d0", 0, 4)], [span("d0", 4, 1), span("d1", 0, 2)]],
-    )
-
-    config = BucketConfig(sequence_length=4)
-    assert_frame_equal(sequences_of(config, tokenized(5, 2)), expected)
-
-
-def test_concatenated_documents_are_cut_at_every_length() -> None:
-    expected = frame(
-        bucket=[0, 0],
-        num_tokens=[4, 2],
-        tokens=[[0, 1, 2, 3], [4, 5, END, END]],
-        spans=[[span("d0", 0, 3), span("d1", 0, 1)], [span("d1", 1, 2)]],
-    )
-
-    config = BucketConfig(mode="concat", sequence_length=4)
-    assert_frame_equal(sequences_of(config, tokenized(3, 3)), expected)
-
-
-def test_decomposed_documents_and_their_packed_rests() -> None:
-    expected = frame(
-        bucket=[0, 1, 1],
-        num_tokens=[2, 4, 4],
-        tokens=[[4, 9], [0, 1, 2, 3], [5, 6, 7, 8]],
-        spans=[[span("d0", 4, 1), span("d1", 4, 1)], [span("d0", 0, 4)], [span("d1", 0, 4)]],
-    )
-
-    config = BucketConfig(mode="decompose", sequence_length=4, min_length=2)
-    assert_frame_equal(sequences_of(config, tokenized(5, 5)), expected)
-
-
-def test_a_document_a_sequence_in_its_bucket_unpadded() -> None:
-    expected = frame(
-        bucket=[0, 0, 1],
-        num_tokens=[2, 1, 3],
-        tokens=[[3, 4], [5], [0, 1, 2]],
-        spans=[[span("d1", 0, 2)], [span("d2", 0, 1)], [span("d0", 0, 3)]],
-    )
-
-    assert_frame_equal(sequences_of(SMALL, tokenized(3, 2, 1)), expected)
-
-
-def test_edges_are_inclusive() -> None:
-    sequences = sequences_of(SMALL, tokenized(1, 2, 3, 4, 5))
-    assert sequences["bucket"].to_list() == [0, 0, 1, 1, 2]
+    expected = frame(bucket=bucket, num_tokens=num_tokens, tokens=tokens, spans=named)
+    assert_frame_equal(sequences_of(config, tokenized(*lengths)), expected)
 
 
 def test_last_bucket_index_fits_its_type() -> None:
@@ -266,31 +239,24 @@ def test_counts_of_a_packed_window() -> None:
     assert sum(counts.sequence_documents.values()) == 4
 
 
-@pytest.mark.parametrize("mode", ["pack", "concat"])
-def test_padding_that_cannot_be_avoided_is_counted(mode: Any) -> None:
-    counts = make_sequences([tokenized(3, 3)], BucketConfig(mode=mode, sequence_length=4), END)[1]
-    assert (counts.padding_tokens, counts.least_padding) == (2, 2)
-
-
-def test_documents_as_long_as_a_sequence_reach_it() -> None:
-    counts = make_sequences([tokenized(3, 4, 5)], BucketConfig(sequence_length=4), END)[1]
-    assert counts.documents_reaching == 2
-
-
-def test_documents_reach_the_open_bucket_beyond_the_last_edge() -> None:
-    assert make_sequences([tokenized(4, 5)], SMALL, END)[1].documents_reaching == 1
-
-
-def test_a_cut_document_as_long_as_a_sequence_would_have_fit() -> None:
-    config = BucketConfig(mode="concat", sequence_length=4)
-    counts = make_sequences([tokenized(3, 4, 5)], config, END)[1]
-    assert (counts.documents_cut, counts.fitting_documents_cut) == (2, 1)
-
-
-def test_documents_without_their_last_token_are_truncated() -> None:
-    config = BucketConfig(sequence_length=4, long_documents="truncate")
-    counts = make_sequences([tokenized(4, 5, 9)], config, END)[1]
-    assert (counts.documents_truncated, counts.tokens_truncated) == (2, 6)
+@cases(
+    """
+    config | lengths   | expected
+    # Padding that cannot be avoided is counted.
+    packed | (3, 3)    | {"padding_tokens": 2, "least_padding": 2}
+    concat | (3, 3)    | {"padding_tokens": 2, "least_padding": 2}
+    # Documents as long as a sequence reach it, and the open bucket beyond the last edge.
+    packed | (3, 4, 5) | {"documents_reaching": 2}
+    small  | (4, 5)    | {"documents_reaching": 1}
+    # A cut document as long as a sequence would have fit; without their last token, truncated.
+    concat | (3, 4, 5) | {"documents_cut": 2, "fitting_documents_cut": 1}
+    cut    | (4, 5, 9) | {"documents_truncated": 2, "tokens_truncated": 6}
+    """,
+    **OF_FOUR,
+)
+def test_counts_of_documents(config: BucketConfig, lengths: Any, expected: dict[str, int]) -> None:
+    counts = as_json_object(make_sequences([tokenized(*lengths)], config, END)[1])
+    assert {key: counts[key] for key in expected} == expected
 
 
 def test_golden_decomposition() -> None:
@@ -298,11 +264,7 @@ def test_golden_decomposition() -> None:
     config = BucketConfig(mode="decompose", sequence_length=8, min_length=4)
     sequences = sequences_of(config, tokenized(1, 4, 2, 1, 3, 4, 1, 2, 1))
     assert [[span["doc_id"] for span in spans] for spans in sequences["spans"]] == [
-        ["d0", "d3", "d6"],
-        ["d1"],
-        ["d2", "d7"],
-        ["d4", "d8"],
-        ["d5"],
+        *(["d0", "d3", "d6"], ["d1"], ["d2", "d7"], ["d4", "d8"], ["d5"]),
     ]
 
 

@@ -67,13 +67,7 @@ def test_powers_of_two_from_the_longest_down_and_a_rest() -> None:
     segments = powers_of_two(tokens(8 + 8 + 4 + 1, 0, 2, 3), 8, 2)
 
     assert rows(segments) == [
-        (0, 0, 8),
-        (0, 8, 8),
-        (0, 16, 4),
-        (0, 20, 1),
-        (2, 0, 2),
-        (3, 0, 2),
-        (3, 2, 1),
+        *((0, 0, 8), (0, 8, 8), (0, 16, 4), (0, 20, 1), (2, 0, 2), (3, 0, 2), (3, 2, 1)),
     ]
 
 

@@ -600,31 +600,10 @@ def test_texts_that_once_took_hours_end(text: str) -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        *(
-            "password is ",
-            "password=",
-            "password: 'abc12!' ",
-            "pwd ",
-            "senha: a1b2c3 ",
-            "密码：",
-            "PASS=x ",
-        ),
-        *(
-            "1.2.3.4 ",
-            "8.8.8.8 ",
-            "ip 1.2.3.4 ",
-            "123-45-6789 ",
-            "ssn 078-05-1121 ",
-            "01 23 45 67 89 ",
-        ),
-        *(
-            '"a b"@example.org ',
-            "joe@ex.png ",
-            "a/b@c.org/",
-            "é@é.рф ",
-            "http://a:b@c.de ",
-            "1.2.3.4\n",
-        ),
+        *("password is ", "password=", "password: 'abc12!' ", "pwd ", "senha: a1b2c3 ", "密码："),
+        *("PASS=x ", "1.2.3.4 ", "8.8.8.8 ", "ip 1.2.3.4 ", "123-45-6789 ", "ssn 078-05-1121 "),
+        *("01 23 45 67 89 ", '"a b"@example.org ', "joe@ex.png ", "a/b@c.org/", "é@é.рф "),
+        *("http://a:b@c.de ", "1.2.3.4\n"),
     ],
 )
 @pytest.mark.parametrize("gap", ["", "\n"])

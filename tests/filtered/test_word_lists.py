@@ -10,12 +10,8 @@ from assets.filtered.word_lists import COLUMNS, WordLists, count_listed
 from assets.text.buffers import code_point_entries
 
 DATA = Path(word_lists.__file__).parent / "data"
-PROFANITY = {
-    language: tuple(terms)
-    for language, terms in json.loads((DATA / "profanity.json").read_text("utf-8"))[
-        "languages"
-    ].items()
-}
+LANGUAGES = json.loads((DATA / "profanity.json").read_text("utf-8"))["languages"]
+PROFANITY = {language: tuple(terms) for language, terms in LANGUAGES.items()}
 MEDICAL = json.loads((DATA / "medical_vocabulary.json").read_text("utf-8"))["categories"]
 LISTS = WordLists(
     stop_words=("the", "of", "don't", "的"),
@@ -191,32 +187,16 @@ def test_lists_apply_to_their_language_and_english_to_all() -> None:
     assert profane("putain", "fr") == profane("putain", "fr-CA") == profane("putain", None) == 1
     assert profane("putain", "de") == 0
     assert profane("shit", "de") == profane("shit", "fi") == 1
+    assert profane("你这个王八蛋去死", "zh") == 1  # without spaces
+    assert profane("l'enculé, d’enculé", "fr") == 2  # before and after an apostrophe
 
 
-def test_chinese_terms_are_found_without_spaces() -> None:
-    assert profane("你这个王八蛋去死", "zh") == 1
-
-
-def test_words_before_and_after_an_apostrophe_count() -> None:
-    assert profane("l'enculé, d’enculé", "fr") == 2
-    assert count("The patient's heart")["vocabulary_words"] == 2
-
-
-def test_the_longest_term_counts_and_its_words_once() -> None:
+def test_the_longest_term_counts_and_its_words_once_and_stop_words_each_time() -> None:
     counts = count("Heart attack! The HEART? An attack of the heart.")
-
-    assert counts["vocabulary_words"] == 7
-    assert counts["vocabulary_categories"] == 2
-
-
-def test_stop_words_count_once_or_each_time() -> None:
+    assert (counts["vocabulary_words"], counts["vocabulary_categories"]) == (7, 2)
+    assert count("The patient's heart")["vocabulary_words"] == 2
     counts = count("The the of DON’T don't bathe")
-
     assert (counts["distinct_stop_words"], counts["stop_words"]) == (3, 5)
-
-
-def test_without_lists_all_but_words_is_zero() -> None:
-    assert list(count("the shit sh1t", "en", WordLists()).values()) == [3, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n", "'", "\u0301", "😀", "\x00", "*", "a_b", "'a'"])
@@ -224,18 +204,16 @@ def test_edge_texts(text: str) -> None:
     assert count(text) == reference(text, "en")
 
 
-def test_no_rows_give_the_columns() -> None:
+def test_no_rows_give_the_columns_and_no_lists_count_words_only() -> None:
     empty = pl.Series([], dtype=pl.String)
 
     assert count_listed(empty, empty, LISTS).schema == dict.fromkeys(COLUMNS, pl.Int64)
+    assert list(count("the shit sh1t", "en", WordLists()).values()) == [3, 0, 0, 0, 0, 0]
 
 
-def test_a_term_without_words_is_refused() -> None:
+def test_what_cannot_be_counted_is_refused() -> None:
     with pytest.raises(ValueError, match="has 0 words"):
         count("a", "en", WordLists(stop_words=("?",)))
-
-
-def test_too_many_lists_are_refused() -> None:
     with pytest.raises(ValueError, match="at most 60"):
         count("a", "en", WordLists(vocabulary={str(i): ("a",) for i in range(61)}))
 

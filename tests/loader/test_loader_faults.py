@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 
 from loader_corpus import every_sample, numbered_rows, publish, two_sources, write_phase
-from prelude import Any, Path, json, np, os, pytest, sys, time
+from prelude import Any, Callable, Path, json, np, os, pytest, sys, time
 from tables import cases
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
@@ -16,7 +16,7 @@ from corpus_loader.places.files import Verify
 from corpus_loader.places.local_files import Checks
 
 SHARD = "sharded/web/megatron-0123abcd/shard-00001"
-WITH_DOCUMENTS = LoaderOptions(with_documents=True)
+NO_MANIFEST = r"00000001\.json is not a manifest"
 FILES = {suffix: {"bytes": 1, "sha256": "0" * 64} for suffix in ("bin", "idx", "spans")}
 
 
@@ -45,18 +45,84 @@ def change_mixture(store: Path, **changes: Any) -> None:
     publish(store, json.loads(path.read_text()) | changes, 2)
 
 
-def test_a_deleted_shard_is_named(store: Path) -> None:
-    (store / f"{SHARD}.bin").unlink()
-
-    with pytest.raises(CorpusError, match=rf"{SHARD}\.bin is missing.*corpus verify --repair"):
-        read_all(store)
+def only_shard(store: Path, **shard: Any) -> None:
+    """Publish a mixture of one shard."""
+    change_mixture(store, sources=[{"name": "web", "samples": 3, "shards": [{"rows": 3} | shard]}])
 
 
-def test_a_shard_of_another_size_is_named_with_both_sizes(store: Path) -> None:
-    os.truncate(store / f"{SHARD}.bin", 79)
+def write_manifest(store: Path, content: str, number: int = 1) -> None:
+    (store / f"mixed/general/_manifests/{number:08d}.json").write_text(content)
 
-    with pytest.raises(CorpusError, match=rf"{SHARD}\.bin has 79 bytes, the mixture says 80"):
-        read_all(store, LoaderOptions(verify=False))
+
+def replace_in_mixture(store: Path, old: str, new: str) -> None:
+    mixture = store / "mixed/general/mixture-1.json"
+    mixture.write_text(mixture.read_text().replace(old, new))
+
+
+def cut_newest_mixture(store: Path) -> None:
+    change_mixture(store)
+    path = store / "mixed/general/mixture-2.json"
+    path.write_text(path.read_text()[:-20])
+
+
+def lengthen_document(store: Path) -> None:
+    spans = store / f"{SHARD}.spans"
+    flip_bit(spans, spans.stat().st_size - 5 * (16 + 4) + 1)  # of the first length
+
+
+OUTSIDE = r"\.bin' is no name inside a corpus"
+FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "deleted shard": (
+        lambda store: (store / f"{SHARD}.bin").unlink(),
+        rf"{SHARD}\.bin is missing.*corpus verify --repair",
+    ),
+    "other size": (
+        lambda store: os.truncate(store / f"{SHARD}.bin", 79),
+        rf"{SHARD}\.bin has 79 bytes, the mixture says 80",
+    ),
+    "documents longer than their row": (
+        lengthen_document,
+        rf"{SHARD}\.spans is damaged \(documents of 264 tokens",
+    ),
+    "outside": (
+        lambda store: only_shard(store, path="../elsewhere/shard", files=FILES),
+        rf"'\.\./elsewhere/shard{OUTSIDE}",
+    ),
+    "absolute": (
+        lambda store: only_shard(store, path="/etc/shard", files=FILES),
+        rf"'/etc/shard{OUTSIDE}",
+    ),
+    "mixture that its manifest does not know": (
+        lambda store: replace_in_mixture(store, '"samples": 23', '"samples": 22'),
+        "its sha256 is not the manifest's",
+    ),
+    "cut manifest": (lambda store: write_manifest(store, "{"), NO_MANIFEST),
+    "empty manifest": (lambda store: write_manifest(store, "{}"), NO_MANIFEST),
+    "wrong manifest": (lambda store: write_manifest(store, '{"parts": 3}'), NO_MANIFEST),
+    "manifest of an older tokenmill": (
+        lambda store: write_manifest(store, '{\n  "parts": []\n}\n', 2),
+        r"names no mixture.*mix_corpus",
+    ),
+    "newer version": (
+        lambda store: change_mixture(store, version=VERSION + 1),
+        f"has version {VERSION + 1}, this corpus_loader reads up to {VERSION}",
+    ),
+    "cut mixture": (cut_newest_mixture, r"mixed/general/mixture-2\.json is not a mixture"),
+    "no flat files": (
+        lambda store: only_shard(store, path=SHARD, files={}),
+        r"Add megatron to `shards\.formats`",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fault", "message"), FAULTS.values(), ids=FAULTS)
+def test_what_is_wrong_with_a_corpus_is_named(
+    store: Path, fault: Callable[[Path], Any], message: str
+) -> None:
+    fault(store)
+
+    with pytest.raises(CorpusError, match=message):
+        read_all(store, LoaderOptions(with_documents="spans" in message, verify=False))
 
 
 @pytest.mark.parametrize("verify", ["background", "first"])
@@ -134,44 +200,24 @@ def test_whatever_bit_is_flipped_unseen_the_loader_survives(
             damaged.write_bytes(content)
 
 
-def test_documents_longer_than_their_row_name_the_file(store: Path) -> None:
-    spans = store / f"{SHARD}.spans"
-    flip_bit(spans, spans.stat().st_size - 5 * (16 + 4) + 1)  # of the first length
-
-    with pytest.raises(CorpusError, match=rf"{SHARD}\.spans is damaged \(documents of 264 tokens"):
-        read_all(store, LoaderOptions(with_documents=True, verify=False))
-
-
 def test_an_index_that_points_outside_names_the_file(tmp_path: Path) -> None:
     write_phase(tmp_path, {"web": [numbered_rows(1, 2)]}, sequence_length=None)
     flip_bit(tmp_path / "sharded/web/megatron-0123abcd/shard-00000.idx", 34 + 2 * 4 + 8 + 1)
 
-    with pytest.raises(
-        CorpusError, match=r"shard-00000\.idx is damaged: row 1 has 8 tokens at 136"
-    ):
+    message = r"shard-00000\.idx is damaged: row 1 has 8 tokens at 136"
+    with pytest.raises(CorpusError, match=message):
         read_all(tmp_path, LoaderOptions(verify=False))
 
 
-@pytest.mark.parametrize("path", ["../elsewhere/shard", "/etc/shard"])
-def test_a_mixture_names_no_file_outside_the_store(store: Path, path: str) -> None:
-    shard = {"path": path, "rows": 3, "files": FILES}
-    change_mixture(store, sources=[{"name": "web", "samples": 3, "shards": [shard]}])
-
-    with pytest.raises(CorpusError, match=rf"'{path}\.bin' is no name inside a corpus"):
-        read_all(store)
-
-
-def test_verification_can_be_turned_off(store: Path) -> None:
-    flip_bit(store / f"{SHARD}.bin")
-
-    read_all(store, LoaderOptions(verify=False))
-
-
-def test_a_file_that_nobody_needs_is_not_looked_at(store: Path) -> None:
+def test_a_file_that_nobody_needs_is_not_looked_at_and_verification_can_be_off(
+    store: Path,
+) -> None:
     flip_bit(store / f"{SHARD}.spans")
     (store / f"{SHARD}.idx").unlink()
-
     read_all(store)
+
+    flip_bit(store / f"{SHARD}.bin")
+    read_all(store, LoaderOptions(verify=False))
 
 
 def test_a_shard_that_is_cut_while_in_use_is_named_and_does_not_kill(store: Path) -> None:
@@ -197,22 +243,6 @@ def test_a_bit_that_is_flipped_while_the_shard_is_open_is_found(
 
     with pytest.raises(CorpusError, match="sha256 is"):
         list(loader)
-
-
-def test_a_mixture_that_its_manifest_does_not_know_is_refused(store: Path) -> None:
-    mixture = store / "mixed/general/mixture-1.json"
-    mixture.write_text(mixture.read_text().replace('"samples": 23', '"samples": 22'))
-
-    with pytest.raises(CorpusError, match="its sha256 is not the manifest's"):
-        every_sample(store)
-
-
-@pytest.mark.parametrize("content", ["{", "{}", '{"parts": 3}'])
-def test_a_damaged_manifest_is_named(store: Path, content: str) -> None:
-    (store / "mixed/general/_manifests/00000001.json").write_text(content)
-
-    with pytest.raises(CorpusError, match=r"00000001\.json is not a manifest"):
-        every_sample(store)
 
 
 @pytest.mark.parametrize("epoch", [-1, 10**18])
@@ -241,11 +271,6 @@ def test_a_file_of_other_rows_is_refused(tmp_path: Path, suffix: str, message: s
         read_all(tmp_path, LoaderOptions(with_documents=True, verify=False))
 
 
-def test_an_unknown_phase_names_those_that_there_are(store: Path) -> None:
-    with pytest.raises(CorpusError, match=r"no phase 'final' here; there are: general"):
-        every_sample(store, "final")
-
-
 def test_what_is_not_built_yet_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"mixed\[general\] is not materialized.*mix_corpus"):
         every_sample(tmp_path)
@@ -253,45 +278,16 @@ def test_what_is_not_built_yet_says_what_to_run(tmp_path: Path) -> None:
         every_sample(tmp_path / "nowhere")
 
 
-def test_a_mixture_of_a_newer_version_is_refused(store: Path) -> None:
-    change_mixture(store, version=VERSION + 1)
-
-    expected = f"has version {VERSION + 1}, this corpus_loader reads up to {VERSION}"
-    with pytest.raises(CorpusError, match=expected):
-        every_sample(store)
-
-
-def test_a_damaged_mixture_is_named(store: Path) -> None:
-    change_mixture(store)
-    path = store / "mixed/general/mixture-2.json"
-    path.write_text(path.read_text()[:-20])
-
-    with pytest.raises(CorpusError, match=r"mixed/general/mixture-2\.json is not a mixture"):
-        every_sample(store)
-
-
-def test_a_manifest_of_an_older_tokenmill_is_refused(store: Path) -> None:
-    (store / "mixed/general/_manifests/00000002.json").write_text('{\n  "parts": []\n}\n')
-
-    with pytest.raises(CorpusError, match=r"names no mixture.*mix_corpus"):
-        every_sample(store)
-
-
-def test_a_dtype_in_which_ids_may_not_fit_is_refused() -> None:
-    with pytest.raises(CorpusError, match="dtype is 'int8'; it must be one of"):
-        LoaderOptions(dtype="int8")  # type: ignore[arg-type]
-    with pytest.raises(CorpusError, match="verify is 'always'; it must be one of"):
-        LoaderOptions(verify="always")  # type: ignore[arg-type]
-
-
 @cases(r"""
     option           | message
+    {"dtype": "int8"} | dtype is 'int8'; it must be one of
+    {"verify": "always"} | verify is 'always'; it must be one of
     {"skip": 3}      | skip is 3; it takes ranges
     {"skip": None}   | skip is None; it takes ranges
     {"skip": [(1,)]} | r"skip has \(1,\); it takes ranges"
     {"data": 3}      | data is 3; it must be a tag or a fingerprint
 """)
-def test_an_option_of_another_type_is_refused(option: Any, message: str) -> None:
+def test_an_option_of_another_type_or_value_is_refused(option: Any, message: str) -> None:
     with pytest.raises(CorpusError, match=message):
         LoaderOptions(**option)
 
@@ -308,18 +304,8 @@ def test_arguments_of_another_type_are_refused(store: Path) -> None:
         with pytest.raises(CorpusError, match=r"positions are .*; they must be whole numbers"):
             loader.samples(positions)
     assert len(loader.samples([]).tokens) == 0
-    assert (
-        loader.samples([[3, 1], [0, 3]]).tokens.tolist()
-        == loader.samples([3, 1, 0, 3]).tokens.tolist()
-    )
-
-
-def test_a_corpus_without_flat_files_says_how_to_get_them(store: Path) -> None:
-    shard = {"path": SHARD, "rows": 3, "files": {}}
-    change_mixture(store, sources=[{"name": "web", "samples": 3, "shards": [shard]}])
-
-    with pytest.raises(CorpusError, match=r"Add megatron to `shards\.formats`"):
-        every_sample(store)
+    nested, flat = loader.samples([[3, 1], [0, 3]]), loader.samples([3, 1, 0, 3])
+    assert nested.tokens.tolist() == flat.tokens.tolist()
 
 
 @cases("""
@@ -328,13 +314,14 @@ def test_a_corpus_without_flat_files_says_how_to_get_them(store: Path) -> None:
     {"world_size": 0}            | world_size 0
     {"rank": 2, "world_size": 2} | rank is 2 of world_size 2; it must be 0 to 1
     {"rank": -1}                 | rank is -1
+    {"phase": "final"}           | no phase 'final' here; there are: general
     {"world_size": 38}           | the phase has 37 samples; 38 ranks need 38
 """)
 def test_a_split_that_cannot_be_is_refused(
-    store: Path, split: dict[str, int], message: str
+    store: Path, split: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(CorpusError, match=message):
-        every_sample(store, **split)  # type: ignore[arg-type]
+        every_sample(store, **split)
 
 
 def test_drop_last_needs_a_whole_step(store: Path) -> None:
@@ -357,9 +344,8 @@ def test_an_older_mixture_is_read_by_its_fingerprint(store: Path) -> None:
     older.load_state_dict(state)
 
     assert (older.seed, older.cursor) == (0, 12)
-    with pytest.raises(
-        CorpusError, match=rf"fingerprint 0+; there are.*: {'f' * 32}, {state['data']}"
-    ):
+    known = rf"fingerprint 0+; there are.*: {'f' * 32}, {state['data']}"
+    with pytest.raises(CorpusError, match=known):
         every_sample(store, options=LoaderOptions(data="0" * 32))
 
 
@@ -388,18 +374,14 @@ def test_a_state_that_does_not_fit_is_refused(
         loader.load_state_dict(loader.state_dict() | change)
 
 
-def test_the_newest_mixture_is_read(store: Path) -> None:
-    change_mixture(store, seed=5)
-
-    assert every_sample(store).seed == 5
-
-
 def test_reading_leaves_nothing_behind(store: Path) -> None:
-    before = sorted(path for path in store.rglob("*"))
+    change_mixture(store, seed=5)
+    before = sorted(store.rglob("*"))
 
-    read_all(store, WITH_DOCUMENTS)
+    assert every_sample(store).seed == 5  # of the newest mixture
+    read_all(store, LoaderOptions(with_documents=True))
 
-    assert sorted(path for path in store.rglob("*")) == before
+    assert sorted(store.rglob("*")) == before
 
 
 def fail(message: str) -> None:
@@ -455,11 +437,7 @@ def test_a_process_that_was_forked_off_does_what_its_parent_has_not_done() -> No
 
 
 def test_nobody_waits_for_a_check_at_exit() -> None:
-    code = (
-        "import time; from corpus_loader.places.local_files import Checks; "
-        "Checks().add(0, lambda: time.sleep(60))"
-    )
+    code = "import time; from corpus_loader.places.local_files import Checks; "
+    command = [sys.executable, "-c", f"{code}Checks().add(0, lambda: time.sleep(60))"]
 
-    subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True, timeout=20
-    )
+    subprocess.run(command, cwd=Path(__file__).parents[2], check=True, timeout=20)

@@ -132,13 +132,8 @@ def fetched(store: RemoteStore, shard: tuple[str, int, str]) -> bytes:
 @pytest.mark.parametrize(
     ("faults", "requests"),
     [
-        ([], 1),
-        ([busy], 2),
-        ([cut], 2),
-        ([cut, busy, cut], 4),
-        ([wrong], 2),
-        ([cut, no_ranges], 2),
-        ([busy] * 5, 6),
+        *(([], 1), ([busy], 2), ([cut], 2), ([cut, busy, cut], 4), ([wrong], 2)),
+        *(([cut, no_ranges], 2), ([busy] * 5, 6)),
     ],
     ids=["none", "503", "cut", "several", "wrong bytes", "no ranges", "many 503"],
 )
@@ -158,10 +153,14 @@ def test_a_shard_comes_whole_whatever_happens_on_the_way(
 
 
 def test_a_cut_download_goes_on_where_it_was_cut(server: str, tmp_path: Path) -> None:
-    shard = put(tmp_path, "a.bin")
     Handler.faults["/a.bin"] = [cut]
-    fetched(RemoteStore(server, tmp_path / "cache"), shard)
+    store = RemoteStore(server, tmp_path / "cache")
+    fetched(store, put(tmp_path, "a.bin"))
     assert Handler.asked == [("/a.bin", None), ("/a.bin", f"bytes={SIZE // 2}-")]
+    with pytest.raises(CorpusError, match=r"gone\.bin is missing .*HTTP 404"):
+        fetched(store, ("gone.bin", 5, "0" * 64))
+    with pytest.raises(FileNotFoundError):
+        store.read("gone.json")
 
 
 @pytest.mark.parametrize(
@@ -181,14 +180,6 @@ def test_what_cannot_be_fetched_is_said_and_leaves_nothing(
     with pytest.raises(CorpusError, match=message):
         fetched(RemoteStore(server, tmp_path / "cache"), shard)
     assert kept(tmp_path) == set()
-
-
-def test_a_shard_that_is_not_there_is_named(server: str, tmp_path: Path) -> None:
-    store = RemoteStore(server, tmp_path / "cache")
-    with pytest.raises(CorpusError, match=r"gone\.bin is missing .*HTTP 404"):
-        fetched(store, ("gone.bin", 5, "0" * 64))
-    with pytest.raises(FileNotFoundError):
-        store.read("gone.json")
 
 
 def test_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,12 +213,9 @@ def test_threads_give_results_in_order_or_the_first_error() -> None:
     with pytest.raises(CorpusError, match="no 0"):
         map_in_threads(fail, range(10_000), 1)
     assert len(begun) < 10_000
-
-
-def test_a_thread_has_the_context_of_its_caller() -> None:
     variable = ContextVar("variable", default=0)
     variable.set(7)
-    assert in_thread(variable.get).result() == 7
+    assert in_thread(variable.get).result() == 7  # of the context of its caller
 
 
 @pytest.fixture
@@ -313,10 +301,22 @@ def test_the_least_recently_used_goes_first_but_never_what_is_in_use(
     assert len(kept(tmp_path)) == 4 and "notes.txt" in kept(tmp_path)
 
 
-def test_a_file_larger_than_the_cache_is_refused(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_serve_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = RemoteStore("http://127.0.0.1:9", tmp_path / "cache", 100)
     with pytest.raises(CorpusError, match="101 bytes does not fit a cache of 100"):
         fetched(store, ("a", 101, "0" * 64))
+    (tmp_path / "file").touch()
+    with pytest.raises(CorpusError, match="Use another folder"):
+        RemoteStore("http://127.0.0.1:9", tmp_path / "file")
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(CorpusError, match=r"cannot be locked.*Use a local disk for the cache"):
+        fetched(store, ("a", 1, "0" * 64))
 
 
 @pytest.mark.parametrize("damage", [b"short", b"?" * SIZE])
@@ -443,24 +443,6 @@ def test_what_may_only_be_read_is_locked_for_reading(
     assert descriptor is not None
     os.close(descriptor)
     assert opened == [(os.O_RDWR | os.O_CREAT, 0o666), (os.O_RDONLY, 0)]
-
-
-def test_a_disk_without_locks_is_named(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    store = RemoteStore(server, tmp_path / "cache")
-    with pytest.raises(CorpusError, match=r"cannot be locked.*Use a local disk for the cache"):
-        fetched(store, put(tmp_path, "a.bin"))
-
-
-def test_a_cache_where_no_folder_can_be(tmp_path: Path) -> None:
-    (tmp_path / "cache").touch()
-    with pytest.raises(CorpusError, match="Use another folder"):
-        RemoteStore("http://127.0.0.1:9", tmp_path / "cache")
 
 
 def test_a_lock_counts_only_on_the_file_that_is_still_there(

@@ -17,6 +17,8 @@ from resources.settings.pipeline import (
 )
 
 REPOSITORY = Path(__file__).parents[2]
+DOMAINS = "'general', 'web', 'code', 'reference', 'science', 'books' or 'medical'"
+BELOW = "greater than or equal to 0 (got -5) (in source 'web')"
 GOOD = """\
 store: out
 sources:
@@ -83,106 +85,86 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
         assert loaded.filters_for(source.name)
 
 
-@cases(r"""
-    added | expected
-    tokeniser: {} | 10: tokeniser: unknown key (did you mean 'tokenizer'?); allowed here: b
-    xyz: 1 | 10: xyz: unknown key; allowed here: buckets, classifier, compression, ded
-    "dedup:\n  bnads: 3" | 11: dedup.bnads: unknown key (did you mean 'bands'?); allowed here
-    tokenizer: {vocab_size: 3} | 10: tokenizer.vocab_size: Input should be greater than or
-    keep_manifests: many | "10: keep_manifests: Input should be a valid integer, unable to "
-    engine: {kind: dask}
+@cases(
+    r"""
+    at | text | expected
+    file | tokeniser: {} | 10: tokeniser: unknown key (did you mean 'tokenizer'?); allowed here: b
+    file | xyz: 1 | 10: xyz: unknown key; allowed here: buckets, classifier, compression, ded
+    file | "dedup:\n  bnads: 3" | 11: dedup.bnads: unknown key (did you mean 'bands'?); allowed here
+    file | tokenizer: {vocab_size: 3} | 10: tokenizer.vocab_size: Input should be greater than or
+    file | keep_manifests: many | "10: keep_manifests: Input should be a valid integer, unable to "
+    file | engine: {kind: dask}
     | 10: engine.kind: Input should be 'auto', 'in_process', 'processes' or 'ray'
-    "buckets:\n  edges: [4, 2]" | 11: buckets.edges: must be finite and ascending, got [4, 2]
-    shards: {formats: [csv]}
+    file | "buckets:\n  edges: [4, 2]" | 11: buckets.edges: must be finite and ascending, got [4, 2]
+    file | shards: {formats: [csv]}
     | "10: shards.formats[0]: 'csv' is not one of the formats here: parquet, megatron, "
-    filters: {rules: {lenght: {}}} | 10: filters.rules.lenght: unknown key (did you mean 'le
-    filters: {presets: [gopher-qualty]}
+    file | filters: {rules: {lenght: {}}} | 10: filters.rules.lenght: unknown key (did you mean 'le
+    file | filters: {presets: [gopher-qualty]}
     | 10: filters: unknown preset 'gopher-qualty' (did you mean 'gopher-quality'?)
-    "dedup:\n  priority:\n  - books\n  - wbe"
+    file | "dedup:\n  priority:\n  - books\n  - wbe"
     | 13: dedup.priority[1]: unknown source (did you mean 'web'?); the sources are web, bo
-    "dedup:\n  verify: none\n  threshold: 0.9"
+    file | "dedup:\n  verify: none\n  threshold: 0.9"
     | 10: dedup: threshold 0.9 does nothing without verify: set
-    "dedup:\n  rehydration: fineweb2"
+    file | "dedup:\n  rehydration: fineweb2"
     | 11: dedup.rehydration: unknown key: it was removed, since nothing read its column
-    dedup: {fields: [lang]} | 10: dedup.fields[0]: String should match pattern '^(url|id
-    "filters:\n  words: {obfuscation: false}"
+    file | dedup: {fields: [lang]} | 10: dedup.fields[0]: String should match pattern '^(url|id
+    file | "filters:\n  words: {obfuscation: false}"
     | 11: filters.words.obfuscation: unknown key: it was removed, since disguised words (sh
-    "tokenizer:\n  trainer: auto"
+    file | "tokenizer:\n  trainer: auto"
     | 11: tokenizer.trainer: unknown key: it was removed, since `tokenizers` trains every
-    quality: {good: [web], bad: [books]}
+    file | quality: {good: [web], bad: [books]}
     | 10: quality: unknown key: it was renamed; write `classifier` instead
-    filters: {quality: {}}
+    file | filters: {quality: {}}
     | 10: filters.quality: unknown key; allowed here: custom, custom_files, fast
-    classifier: {good: [web], bad: [books, wbe]}
+    file | classifier: {good: [web], bad: [books, wbe]}
     | 10: classifier.bad[1]: unknown source (did you mean 'web'?); the sources are web, bo
-    tokenizer: {weights: {wbe: 1}}
+    file | tokenizer: {weights: {wbe: 1}}
     | 10: tokenizer.weights.wbe: unknown source (did you mean 'web'?); the sources are web
-    part_bytes: 1 | 10: part_bytes: Input should be greater than or equal to 1024 (got 1)
-    filters: null | 10: filters: Input should be a valid dictionary or instance of Filter
-""")
-def test_bad_value_is_named_with_its_place(tmp_path: Path, added: str, expected: str) -> None:
-    [mistake] = mistakes(tmp_path, GOOD + added)
-    assert mistake.startswith(f"pipeline.yaml:{expected}")
-
-
-@pytest.mark.parametrize(
-    ("option", "expected"),
-    [
-        ("langauge: en", "4: sources[0].langauge: unknown key (did you mean 'language'?)"),
-        ("language: no", "4: sources[0].language: Input should be a valid string (got False)"),
-        (
-            "domain: poems",
-            "4: sources[0].domain: Input should be 'general', 'web', 'code', 'reference', "
-            "'science', 'books' or 'medical'",
-        ),
-        (
-            "filters: {rules: {quality: {}}}",
-            "4: sources[0].filters.rules.quality.min_score: needs a classifier: set `classif",
-        ),
-        (
-            "filters: {rules: {quality: {min_score: null, min_fasttext_score: 0.1}}}",
-            "4: sources[0].filters.rules.quality.min_fasttext_score: needs `filters.fasttext`",
-        ),
-        (
-            "filters: {words: {obfuscation: true}}",
-            "4: sources[0].filters.words.obfuscation: unknown key: it was removed, since disguised",
-        ),
-        ("filters: {quality: {}}", "4: sources[0].filters.quality: unknown key; allowed here: cus"),
-        ("filters: {ruls: {}}", "4: sources[0].filters.ruls: unknown key (did you mean 'rules'?)"),
-        (
-            "filters: {rules: {length: {min_chars: -5}}}",
-            "4: sources[0].filters.rules.length.min_chars: Input should be greater than or equal "
-            "to 0 (got -5) (in source 'web')",
-        ),
-    ],
-)
-def test_bad_source_is_named_with_its_place(tmp_path: Path, option: str, expected: str) -> None:
-    [mistake] = mistakes(tmp_path, with_source(option))
-    assert mistake.startswith(f"pipeline.yaml:{expected}")
-
-
-@cases(r"""
-    weights | expected
-    weights: {web: 1, bocks: 2} | 9: phases[0].weights.bocks: unknown source (did you mean '
-    budgets: {poems: 2} | 9: phases[0].budgets.poems: unknown source; the sources are web, b
-    weights: {web: -1} | 8: phases[0]: weight of 'web' is -1.0; it must be 0 or more
-    weights: {web: .nan} | 8: phases[0]: weight of 'web' is nan; it must be 0 or more
-    weights: {web: 0} | 8: phases[0]: the weights sum to 0; give at least one source a pos
-    seed: 1 | 8: phases[0]: give either `weights`, `weighting` or `budgets`
-    "weighting: natural\n    sources: [web, bocks]"
+    file | part_bytes: 1 | 10: part_bytes: Input should be greater than or equal to 1024 (got 1)
+    file | filters: null | 10: filters: Input should be a valid dictionary or instance of Filter
+    source | langauge: en | 4: sources[0].langauge: unknown key (did you mean 'language'?)
+    source | language: no | 4: sources[0].language: Input should be a valid string (got False)
+    source | domain: poems
+    | "4: sources[0].domain: Input should be " + DOMAINS
+    source | filters: {rules: {quality: {}}}
+    | 4: sources[0].filters.rules.quality.min_score: needs a classifier: set `classif
+    source | filters: {rules: {quality: {min_score: null, min_fasttext_score: 0.1}}}
+    | 4: sources[0].filters.rules.quality.min_fasttext_score: needs `filters.fasttext`
+    source | filters: {words: {obfuscation: true}}
+    | 4: sources[0].filters.words.obfuscation: unknown key: it was removed, since disguised
+    source | filters: {quality: {}} | 4: sources[0].filters.quality: unknown key; allowed here: cus
+    source | filters: {ruls: {}} | 4: sources[0].filters.ruls: unknown key (did you mean 'rules'?)
+    source | filters: {rules: {length: {min_chars: -5}}}
+    | "4: sources[0].filters.rules.length.min_chars: Input should be " + BELOW
+    phase | weights: {web: 1, bocks: 2} | 9: phases[0].weights.bocks: unknown source (did you mean '
+    phase | budgets: {poems: 2} | 9: phases[0].budgets.poems: unknown source; the sources are web, b
+    phase | weights: {web: -1} | 8: phases[0]: weight of 'web' is -1.0; it must be 0 or more
+    phase | weights: {web: .nan} | 8: phases[0]: weight of 'web' is nan; it must be 0 or more
+    phase | weights: {web: 0} | 8: phases[0]: the weights sum to 0; give at least one source a pos
+    phase | seed: 1 | 8: phases[0]: give either `weights`, `weighting` or `budgets`
+    phase | "weighting: natural\n    sources: [web, bocks]"
     | 10: phases[0].sources[1]: unknown source (did you mean '
-    "weighting: natural\n    one_epoch_of: poems"
+    phase | "weighting: natural\n    one_epoch_of: poems"
     | 10: phases[0].one_epoch_of: unknown source; the sources are web, books
-    "weights: {web: 1}\n    epochs: {bocks: 2}"
+    phase | "weights: {web: 1}\n    epochs: {bocks: 2}"
     | 10: phases[0].epochs.bocks: unknown source (did you mean 'books'?)
-    "weights: {web: 1}\n    epochs: {books: 2}"
+    phase | "weights: {web: 1}\n    epochs: {books: 2}"
     | 10: phases[0].epochs.books: no source of this phase: its cap would do nothing
-    "weights: {web: 1}\n    buckets: ['2048', '2049']"
+    phase | "weights: {web: 1}\n    buckets: ['2048', '2049']"
     | 10: phases[0].buckets[1]: unknown bucket (did you mean '2048'?); the buckets are 2048
-    weights: {web: much} | 9: phases[0].weights.web: Input should be a valid number, unable
-""")
-def test_bad_phase_is_named_with_its_place(tmp_path: Path, weights: str, expected: str) -> None:
-    [mistake] = mistakes(tmp_path, GOOD.replace("weights: {web: 1, books: 2}", weights))
+    phase | weights: {web: much} | 9: phases[0].weights.web: Input should be a valid number, unable
+""",
+    DOMAINS=DOMAINS,
+    BELOW=BELOW,
+)
+def test_bad_value_is_named_with_its_place(
+    tmp_path: Path, at: str, text: str, expected: str
+) -> None:
+    phase = GOOD.replace("weights: {web: 1, books: 2}", text)
+    changed = {"file": GOOD + text, "source": with_source(text), "phase": phase}[at]
+
+    [mistake] = mistakes(tmp_path, changed)
+
     assert mistake.startswith(f"pipeline.yaml:{expected}")
 
 

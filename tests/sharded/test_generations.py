@@ -349,14 +349,7 @@ def test_the_sequences_of_each_night_are_spread_over_the_order() -> None:
         (600, 600),
     ]
     assert [round(float(places[nights == number].mean()), 3) for number in range(8)] == [
-        0.501,
-        0.494,
-        0.497,
-        0.518,
-        0.472,
-        0.486,
-        0.502,
-        0.517,
+        *(0.501, 0.494, 0.497, 0.518, 0.472, 0.486, 0.502, 0.517),
     ]
     assert round(chi2_per_freedom(nights), 3) == 1.024
     assert round(chi2_per_freedom(night_of(stored(states)))) == 167  # shard after shard

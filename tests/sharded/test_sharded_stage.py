@@ -117,11 +117,16 @@ def test_flat_files_and_parquet_hold_the_same_rows(
 
 def test_manifest_json_says_what_the_folder_holds(shard: Shards, tmp_path: Path) -> None:
     formats = ["parquet", "megatron", "mds", "litdata", "datatrove", "arrow"]
-    shard([sequences(0, 150)], formats=formats)
+    manifest = shard([sequences(0, 150)], formats=formats)
 
+    root = tmp_path / "store/sharded/prose"
+    named = {root / file.path for part in manifest.parts for file in part.files}
+    there = {path for path in root.rglob("*") if path.is_file() and path.parent.name[0] != "_"}
+    assert there - named == {root / ".lock"}
     for name in formats:
         folder = folder_of(tmp_path, name)
         content = json.loads((folder / "manifest.json").read_bytes())
+        assert folder.name == f"{name}-{content['fingerprint'][:8]}"
         files = {path.name for path in folder.iterdir()} - {"manifest.json"}
         assert {file["name"] for file in content["files"]} == files
         for file in content["files"]:
@@ -135,14 +140,8 @@ def test_manifest_json_says_what_the_folder_holds(shard: Shards, tmp_path: Path)
         assert content["token_dtype"] == "uint16" and content["end_of_document_id"] == 0
         assert content["tokenizer_fingerprint"] == "f" * 64
         assert content["config"] == {"seed": 0, "target_bytes": 1024}
-
-
-def test_a_folder_has_the_first_digits_of_its_fingerprint(shard: Shards, tmp_path: Path) -> None:
-    shard([sequences(0, 9)])
-
-    folder = folder_of(tmp_path, "megatron")
-    fingerprint = json.loads((folder / "manifest.json").read_bytes())["fingerprint"]
-    assert folder.name == f"megatron-{fingerprint[:8]}"
+    shard([sequences(0, 150)], seed=1)
+    assert len(list(root.glob("megatron-*"))) == 2
 
 
 def test_the_work_of_all_tasks_is_that_of_the_source(tmp_path: Path) -> None:
@@ -210,42 +209,27 @@ def test_one_format_less_reads_no_rows(shard: Shards, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"seed": 1},
-        {"target_bytes": 1025},
-        {"formats": ["megatron", "parquet"]},
+        *({"seed": 1}, {"target_bytes": 1025}, {"formats": ["megatron", "parquet"]}, {}),
         {"parts": [sequences(1, 90)]},
     ],
-    ids=["seed", "target_bytes", "formats", "bucketed parts"],
+    ids=["seed", "target_bytes", "formats", "code version", "bucketed parts"],
 )
 def test_what_decides_the_bytes_is_in_every_fingerprint(
-    tmp_path: Path, change: dict[str, Any]
+    tmp_path: Path, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = fingerprints(*planned(tmp_path, [sequences(0, 90)]))
-
     assert fingerprints(*planned(tmp_path, [sequences(0, 90)])) == before
+
+    if not change:
+        monkeypatch.setattr("assets.sharded.asset.SHARDED", replace(SHARDED, code_version="next"))
     after = fingerprints(*planned(tmp_path, **change))
+
     assert before.keys() == after.keys()
     assert not before.items() & after.items()
 
 
-def test_the_code_version_is_in_every_fingerprint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = fingerprints(*planned(tmp_path, [sequences(0, 90)]))
-    monkeypatch.setattr("assets.sharded.asset.SHARDED", replace(SHARDED, code_version="next"))
-
-    assert not before.items() & fingerprints(*planned(tmp_path)).items()
-
-
 def fingerprints(corpus: Any, plan: Plan) -> dict[str, str]:
     return {task.name: task.fingerprint for task in tasks_of(corpus, plan)}
-
-
-def test_another_seed_has_folders_of_its_own(shard: Shards, tmp_path: Path) -> None:
-    shard([sequences(0, 90)])
-    shard([sequences(0, 90)], seed=1)
-
-    assert len(list((tmp_path / "store/sharded/prose").glob("megatron-*"))) == 2
 
 
 def test_rows_of_different_lengths_have_no_common_one(shard: Shards, tmp_path: Path) -> None:
@@ -266,15 +250,6 @@ def test_an_empty_source_has_an_index_and_no_shards(
     assert [part.name for part in manifest.parts] == ["ledger", "index"]
     content = json.loads((folder_of(tmp_path, "megatron") / "manifest.json").read_bytes())
     assert content["files"] == [] and content["rows"] == 0
-
-
-def test_nothing_but_published_files_stays(shard: Shards, tmp_path: Path) -> None:
-    manifest = shard([sequences(0, 90)])
-
-    root = tmp_path / "store/sharded/prose"
-    named = {root / file.path for part in manifest.parts for file in part.files}
-    there = {path for path in root.rglob("*") if path.is_file() and path.parent.name[0] != "_"}
-    assert there - named == {root / ".lock"}
 
 
 @pytest.mark.usefixtures("in_piles")

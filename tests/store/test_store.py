@@ -9,7 +9,7 @@ from prelude import Path, assert_frame_equal, hashlib, json, pl, pytest
 from assets.sharded.pinned_shards import pinned_places
 from resources.store.disk import HASH_BLOCK_BYTES, hash_file, try_lock_alone
 from resources.store.records import Manifest, PartRecord, Stats
-from resources.store.store import Partition, PartWriter, Store, StoreError, part_stem
+from resources.store.store import Partition, PartWriter, Store, StoreError
 
 ROWS = pl.DataFrame({"doc_id": ["a", "b"], "tokens": [[1, 2], [3]]})
 
@@ -41,7 +41,9 @@ def leave_temporary(web: Partition) -> Path:
     return temporary
 
 
-def test_published_part_is_found_with_its_files(web: Partition, tmp_path: Path) -> None:
+def test_published_part_is_found_with_its_files_and_no_others(
+    web: Partition, tmp_path: Path
+) -> None:
     record = publish(web, "p", "0123456789abcdef-more")
 
     assert web.find_part("p", "0123456789abcdef-more") == record
@@ -50,11 +52,9 @@ def test_published_part_is_found_with_its_files(web: Partition, tmp_path: Path) 
     assert_frame_equal(pl.read_parquet(path), ROWS)
     assert (record.files[0].rows, record.files[0].bytes) == (2, path.stat().st_size)
     assert (record.files[0].sha256, record.files[0].xxh3) == hash_file(path)
-
-
-def test_no_temporary_files_are_left(web: Partition) -> None:
-    web.commit(manifest(publish(web, "p", "f")))
-    assert files_in(web) == {"p-f.documents.parquet", "_parts/p-f.json", "_manifests/00000001.json"}
+    web.commit(manifest(record))
+    names = {"_parts/p-0123456789abcdef.json", "_manifests/00000001.json"}
+    assert files_in(web) == {record.files[0].path, *names}
 
 
 def test_part_of_several_kinds_of_files(web: Partition) -> None:
@@ -71,19 +71,14 @@ def test_part_of_several_kinds_of_files(web: Partition) -> None:
 def test_same_content_gives_the_same_bytes(web: Partition, tmp_path: Path) -> None:
     other = Store(tmp_path / "other").partition("filtered", "web")
     assert publish(web, "p", "f") == publish(other, "p", "f")
-    assert all(
-        (web.folder / n).read_bytes() == (other.folder / n).read_bytes() for n in files_in(web)
-    )
+    for name in files_in(web):
+        assert (web.folder / name).read_bytes() == (other.folder / name).read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("name", "fingerprint"), [("p", "other"), ("q", "f" * 32), ("p", "f" * 16 + "0" * 16)]
-)
-def test_another_name_or_fingerprint_is_not_found(
-    web: Partition, name: str, fingerprint: str
-) -> None:
+def test_another_name_or_fingerprint_is_not_found(web: Partition) -> None:
     publish(web, "p", "f" * 32)
-    assert web.find_part(name, fingerprint) is None
+    for other in (("p", "other"), ("q", "f" * 32), ("p", "f" * 16 + "0" * 16)):
+        assert web.find_part(*other) is None
 
 
 def test_part_whose_file_was_cut_or_removed_is_not_found(web: Partition) -> None:
@@ -100,22 +95,23 @@ def test_part_is_unpublished_until_its_record_is_there(web: Partition) -> None:
     writer = PartWriter(web, "p", "f")
     writer.write_parquet("documents", ROWS)
     assert web.find_part("p", "f") is None
-    assert all(".tmp-" in name for name in files_in(web))
+    with pytest.raises(StoreError, match=r"filtered\[web\] part p lost rows.*rows_in=3"):
+        writer.publish(Stats(3, 2))
+    assert all(name.startswith(".tmp-") for name in files_in(web))
     publish(web, "p", "f")
     (web.records / "p-f.json").unlink()
     assert web.find_part("p", "f") is None
 
 
-def test_part_that_lost_rows_is_refused_and_nothing_published(web: Partition) -> None:
-    writer = PartWriter(web, "p", "f")
-    writer.write_parquet("documents", ROWS)
-    with pytest.raises(StoreError, match=r"filtered\[web\] part p lost rows.*rows_in=3"):
-        writer.publish(Stats(3, 2))
-    assert all(name.startswith(".tmp-") for name in files_in(web))
-
-
-def test_error_in_a_writer_leaves_nothing_after_the_next_one(web: Partition) -> None:
-    web.commit(manifest(publish(web, "old", "f")))
+def test_a_failed_run_leaves_its_finished_parts_and_nothing_else_after_the_next_one(
+    web: Partition,
+) -> None:
+    with pytest.raises(ZeroDivisionError), web.writing(keep_manifests=3):
+        publish(web, "done", "f")
+        raise ZeroDivisionError
+    with web.writing(keep_manifests=3):
+        assert web.find_part("done", "f") is not None
+        web.commit(manifest(publish(web, "old", "f")))
     before = files_in(web)
     with pytest.raises(ZeroDivisionError), web.writing(keep_manifests=3):
         PartWriter(web, "new", "f").write_parquet("documents", ROWS)
@@ -127,26 +123,20 @@ def test_error_in_a_writer_leaves_nothing_after_the_next_one(web: Partition) -> 
         assert files_in(web) == before
 
 
-def test_finished_parts_of_a_failed_run_stay(web: Partition) -> None:
-    with pytest.raises(ZeroDivisionError), web.writing(keep_manifests=3):
-        publish(web, "p", "f")
-        raise ZeroDivisionError
-    with web.writing(keep_manifests=3):
-        assert web.find_part("p", "f") is not None
-
-
 def test_newest_manifest_is_the_last_committed(web: Partition, tmp_path: Path) -> None:
     assert web.newest_manifest() is None
-    for number in range(1, 12):
-        web.commit(manifest(fingerprint=str(number)))
-    assert Store(tmp_path).newest("filtered", "web") == manifest(fingerprint="11")
-    assert web.manifest_numbers() == list(range(1, 12))
+    states = [*map(str, range(1, 12)), "1"]  # and back to an older one
+    for number, state in enumerate(states, 1):
+        for _ in range(2):  # the newest again changes nothing
+            web.commit(Manifest("filtered", "web", state, "1", {"edges": (1, 2)}, (), Stats()))
+        assert web.manifest_numbers() == list(range(1, number + 1))
+    newest = Store(tmp_path).newest("filtered", "web")
+    assert (newest.fingerprint, newest.config["edges"]) == ("1", [1, 2])
 
 
 def test_nothing_materialized_says_what_to_materialize(tmp_path: Path) -> None:
-    with pytest.raises(
-        StoreError, match=r"filtered\[web\] is not materialized .*_manifests/\*\.json"
-    ) as error:
+    missing = r"filtered\[web\] is not materialized .*_manifests/\*\.json"
+    with pytest.raises(StoreError, match=missing) as error:
         Store(tmp_path).newest("filtered", "web")
     assert "Materialize `filtered` for 'web' first." in str(error.value)
 
@@ -158,20 +148,6 @@ def test_partitions_are_those_with_a_manifest(web: Partition, tmp_path: Path) ->
         store.partition(stage, name).commit(manifest())
     found = [(partition.stage, partition.name) for partition in store.partitions()]
     assert found == [("deduped", "web"), ("raw", "web")]
-
-
-def test_committing_the_newest_again_changes_nothing(web: Partition) -> None:
-    first = Manifest("filtered", "web", "f", "1", {"edges": (1, 2)}, (), Stats(), {"by": (3,)})
-    web.commit(first)
-    web.commit(first)
-    assert web.manifest_numbers() == [1]
-
-
-def test_going_back_to_an_older_state_is_a_new_manifest(web: Partition) -> None:
-    for fingerprint in ("a", "b", "a"):
-        web.commit(manifest(fingerprint=fingerprint))
-    assert web.newest_manifest() == manifest(fingerprint="a")
-    assert web.manifest_numbers() == [1, 2, 3]
 
 
 class Late(Partition):
@@ -189,6 +165,7 @@ def test_second_writer_is_told_and_overwrites_nothing(web: Partition) -> None:
         late.commit(manifest(fingerprint="second"))
 
     assert web.newest_manifest() == manifest(fingerprint="first")
+    assert late.commit(manifest(fingerprint="first")) == manifest(fingerprint="first")
     assert files_in(web) == {"_manifests/00000001.json"}
 
 
@@ -207,12 +184,6 @@ def test_manifest_that_cannot_be_read_is_named(web: Partition) -> None:
 
     with pytest.raises(StoreError, match=r"00000001\.json: not a manifest"):
         web.newest_manifest()
-
-
-def test_second_writer_of_the_same_content_is_content(web: Partition) -> None:
-    web.commit(manifest())
-    assert Late(web.folder, web.stage, web.name).commit(manifest()) == manifest()
-    assert files_in(web) == {"_manifests/00000001.json"}
 
 
 def test_of_many_writers_each_commits_or_is_told(web: Partition) -> None:
@@ -245,25 +216,19 @@ def test_garbage_collection_keeps_the_last_manifests_and_what_they_name(web: Par
 
     removed = web.collect_garbage(keep_manifests=2)
 
-    parts = ("shared", "part3", "part4")
-    assert files_in(web) == (
-        {f"{part}-f.documents.parquet" for part in parts}
-        | {f"_parts/{part}-f.json" for part in parts}
-        | {"_manifests/00000003.json", "_manifests/00000004.json"}
-    )
+    assert files_in(web) == files_of("shared", "part3", "part4", manifests=(3, 4))
     assert len(removed) == 2 + 3 * 2
     assert web.find_part("part1", "f") is None
-
-
-def test_writer_collects_garbage_when_it_ends(web: Partition) -> None:
-    for number in range(3):
+    for number in (5, 6):  # a writer does it when it ends
         with web.writing(keep_manifests=1):
             web.commit(manifest(publish(web, f"part{number}", "f"), fingerprint=str(number)))
-    assert files_in(web) == {
-        "part2-f.documents.parquet",
-        "_parts/part2-f.json",
-        "_manifests/00000003.json",
-    }
+    assert files_in(web) == files_of("part6", manifests=(6,))
+
+
+def files_of(*parts: str, manifests: tuple[int, ...]) -> set[str]:
+    files = {f"{part}-f.documents.parquet" for part in parts}
+    records = {f"_parts/{part}-f.json" for part in parts}
+    return files | records | {f"_manifests/{number:08d}.json" for number in manifests}
 
 
 def test_folders_that_something_else_needs_stay(web: Partition) -> None:
@@ -275,12 +240,8 @@ def test_folders_that_something_else_needs_stay(web: Partition) -> None:
             writer.add_file("megatron.bin", temporary, final, 1)
             record = writer.publish(Stats(1, 1))
             web.commit(manifest(record, fingerprint=str(number)))
-    assert files_in(web) == {
-        "megatron-1/shard-0.bin",
-        "megatron-2/shard-0.bin",
-        "_parts/p-f2.json",
-        "_manifests/00000003.json",
-    }
+    shards = {"megatron-1/shard-0.bin", "megatron-2/shard-0.bin"}
+    assert files_in(web) == shards | {"_parts/p-f2.json", "_manifests/00000003.json"}
 
 
 def test_folders_of_shards_that_a_kept_mixture_names(tmp_path: Path) -> None:
@@ -306,8 +267,15 @@ def mixture(source: str, fingerprint: str) -> str:
     return json.dumps({"sources": [{"shards": [{"path": path} for path in paths]}]})
 
 
-def test_second_writer_removes_nothing_of_the_first(web: Partition) -> None:
+def test_writer_alone_sweeps_what_a_killed_one_left_and_a_second_one_nothing(
+    web: Partition,
+) -> None:
+    left = leave_temporary(web)
+    left_too = web.manifests / ".tmp-0-00000001.json"
+    left_too.parent.mkdir()
+    left_too.touch()
     with web.writing(keep_manifests=1):
+        assert not left.exists() and not left_too.exists()
         temporary = leave_temporary(web)
         publish(web, "unnamed", "f")
         with web.writing(keep_manifests=1):
@@ -315,16 +283,6 @@ def test_second_writer_removes_nothing_of_the_first(web: Partition) -> None:
         assert temporary.exists()
         assert web.find_part("unnamed", "f") is not None
     assert files_in(web) == {"_manifests/00000001.json"}
-
-
-def test_writer_alone_sweeps_what_a_killed_one_left(web: Partition) -> None:
-    left = leave_temporary(web)
-    (web.folder / "_manifests").mkdir()
-    left_too = web.manifests / ".tmp-0-00000001.json"
-    left_too.touch()
-    with web.writing(keep_manifests=1):
-        assert not left.exists()
-        assert not left_too.exists()
 
 
 def test_lock_is_alone_only_without_others(tmp_path: Path) -> None:
@@ -340,7 +298,3 @@ def test_hashes_are_of_the_whole_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
     expected = (hashlib.sha256(content).hexdigest(), xxhash.xxh3_128_hexdigest(content))
     assert hash_file(tmp_path / "file") == expected
-
-
-def test_stem_holds_64_bits_of_the_fingerprint() -> None:
-    assert part_stem("p", "0123456789abcdef0123") == "p-0123456789abcdef"

@@ -11,7 +11,6 @@ from small_tokenizer import trained
 from assets.deduped.document_files import KeptDocuments
 from assets.tokenized.sample_files import SAMPLED_CHARS, Drawn, SampledSource, sample_documents
 from resources.run_reports import read_report
-from resources.settings.pipeline import SettingsError
 from resources.settings.tokenizer import TokenizerConfig
 from resources.store.published import as_it_is
 from resources.store.records import to_json
@@ -94,28 +93,22 @@ def test_parts_that_are_read_side_by_side_come_in_their_order(tmp_path: Path) ->
     assert sample == expected
 
 
-def test_a_source_with_a_long_document_gives_its_share(tmp_path: Path) -> None:
-    config = TokenizerConfig(sample_bytes=20_000, weights={"short": 1, "long": 1})
+def test_of_a_long_document_no_more_than_the_share_is_taken_and_others_give_the_rest(
+    tmp_path: Path,
+) -> None:
+    equal = {"short": 1, "long": 1}
+    texts, size = sampled(tmp_path, TokenizerConfig(sample_bytes=10_000), long=["m" * 1_000_000])
+    assert (texts, size) == (["m" * 10_000], {"long": 10_000})
+
+    config = TokenizerConfig(sample_bytes=20_000, weights=equal)
     short, long = ["s" * 100] * 1000, ["l" * 100] * 300 + ["m" * 20_000_000]
-
     texts, size = sampled(tmp_path, config, short=short, long=long)
-
     assert 9_000 <= size["short"] < 13_000
     assert 9_000 <= size["long"] < 20_000
     assert sum(map(len, texts)) == sum(size.values())
 
-
-def test_of_a_long_document_no_more_than_the_share_is_taken(tmp_path: Path) -> None:
-    texts, size = sampled(tmp_path, TokenizerConfig(sample_bytes=10_000), long=["m" * 1_000_000])
-    assert (texts, size) == (["m" * 10_000], {"long": 10_000})
-
-
-def test_what_a_long_document_cannot_give_comes_from_the_others(tmp_path: Path) -> None:
-    config = TokenizerConfig(sample_bytes=1_000_000, weights={"short": 1, "long": 1})
-    short, long = ["s" * 1000] * 2000, ["l" * 1_000_000]
-
-    texts, size = sampled(tmp_path, config, short=short, long=long)
-
+    config = TokenizerConfig(sample_bytes=1_000_000, weights=equal)
+    texts, size = sampled(tmp_path, config, short=["s" * 1000] * 2000, long=["l" * 1_000_000])
     assert size["long"] == 200_000
     assert 720_000 <= size["short"] < 880_000
     assert sum(map(len, texts)) == sum(size.values())
@@ -126,11 +119,6 @@ def test_a_sample_that_is_not_as_asked_for_is_said_in_the_log(
 ) -> None:
     dagster_build(with_tokenizer(deduped, weights={"prose": 1, "notes": 3}), "tokenizer")
     assert "source 'notes' gives" in capfd.readouterr().err
-
-
-def test_weights_of_unknown_sources_are_refused(corpus: Any) -> None:
-    with pytest.raises(SettingsError, match=r"tokenizer.weights.proes: unknown source.*'prose'"):
-        with_tokenizer(corpus, weights={"proes": 1})
 
 
 def test_a_source_that_is_short_gives_all_and_that_is_said(deduped: Any, build: Build) -> None:
@@ -180,25 +168,12 @@ def manifest_files(corpus: Any) -> dict[str, str]:
 def test_documents_that_come_and_go_do_not_change_it(deduped: Any, build: Build) -> None:
     build(deduped, "tokenizer")
     before = manifest_files(deduped)
+    then = [deduped.store.newest("deduped", name) for name in ("prose", "notes")]
     added = add_documents(deduped, "prose", 300)
     build(deduped, *DOCUMENTS, "tokenizer")
     assert made(deduped)[2] == 0 and manifest_files(deduped) == before
 
-    added.unlink()
-    (deduped.config.parent / "input/prose/b.jsonl").unlink()
-    build(deduped, *DOCUMENTS, "tokenizer")
-
-    assert made(deduped)[2] == 0 and manifest_files(deduped) == before
-
-
-def test_its_manifest_names_the_documents_that_trained_it(deduped: Any, build: Build) -> None:
-    build(deduped, "tokenizer")
-    add_documents(deduped, "prose", 300)
-    then = [deduped.store.newest("deduped", name) for name in ("prose", "notes")]
-    build(deduped, *DOCUMENTS, "tokenizer")
-
-    manifest = deduped.store.newest("tokenizer", "all")
-
+    manifest = deduped.store.newest("tokenizer", "all")  # names the documents that trained it
     assert manifest.provenance["sample"] == [
         {"source": each.partition, "parts": [part.fingerprint for part in each.parts]}
         for each in then
@@ -211,6 +186,11 @@ def test_its_manifest_names_the_documents_that_trained_it(deduped: Any, build: B
         assert each["text_bytes"] > each["tokens"] > each["byte_tokens"] == 0
     assert manifest.config["vocab_size"] == 300
     assert "retrain" not in manifest.config
+
+    added.unlink()
+    (deduped.config.parent / "input/prose/b.jsonl").unlink()
+    build(deduped, *DOCUMENTS, "tokenizer")
+    assert made(deduped)[2] == 0 and manifest_files(deduped) == before
 
 
 def test_a_changed_key_is_refused_and_the_cost_named(deduped: Any, build: Build) -> None:
@@ -342,7 +322,10 @@ def test_a_lost_file_is_made_again_of_the_same_sample(deduped: Any, build: Build
         build(deduped, "tokenizer")
 
 
-def test_a_loaded_tokenizer_is_published_as_it_is(corpus: Any, build: Build) -> None:
+def test_a_loaded_tokenizer_is_published_as_it_is_or_refused(corpus: Any, build: Build) -> None:
+    (corpus.config.parent / "my.json").write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(Exception, match=r"my.json: not a tokenizer.json: not UTF-8"):
+        build(with_tokenizer(corpus, path="my.json"), "tokenizer")
     (corpus.config.parent / "my.json").write_text(trained(), encoding="utf-8")
     build(with_tokenizer(corpus, path="my.json"), "tokenizer")
 
@@ -369,12 +352,6 @@ def test_a_trained_tokenizer_is_frozen_by_loading_its_file(deduped: Any, build: 
     assert hashlib.sha256(published.read_bytes()).hexdigest() == before
     assert fingerprint(path="frozen.json") == before
     assert fingerprint(retrain="always") != before
-
-
-def test_a_file_that_cannot_be_used_is_refused(corpus: Any, build: Build) -> None:
-    (corpus.config.parent / "my.json").write_bytes(b'{"a": "\xff"}')
-    with pytest.raises(Exception, match=r"my.json: not a tokenizer.json: not UTF-8"):
-        build(with_tokenizer(corpus, path="my.json"), "tokenizer")
 
 
 def test_a_sample_without_documents_is_refused(deduped: Any, build: Build) -> None:

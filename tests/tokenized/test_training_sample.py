@@ -68,13 +68,8 @@ def test_a_larger_sample_holds_the_smaller_and_the_extreme_ids() -> None:
 @pytest.mark.parametrize(
     ("share", "drawn", "expected"),
     [
-        (0.0, 0, 0.1),
-        (0.1, 0, 0.2),
-        (0.1, 10, 0.2),
-        (0.1, 80, 0.125),
-        (0.1, 90, 0.1),
-        (0.7, 10, 1.0),
-        (1.0, 10, 1.0),
+        *((0.0, 0, 0.1), (0.1, 0, 0.2), (0.1, 10, 0.2), (0.1, 80, 0.125), (0.1, 90, 0.1)),
+        *((0.7, 10, 1.0), (1.0, 10, 1.0)),
     ],
     ids=["first", "nothing came", "little came", "most came", "enough", "the rest", "no more"],
 )
