@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 
 import pytest
+from served import served
 
 from corpus_loader.places import transports
 
@@ -42,12 +42,6 @@ def answering_site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
     monkeypatch.setattr(transports, "FIRST_WAIT_SECONDS", 0.001)
     monkeypatch.setenv("NETRC", "/dev/null")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        state.place = f"127.0.0.1:{server.server_port}"
-        try:
-            yield state
-        finally:
-            server.shutdown()
-            thread.join()
+    with served(Handler) as url:
+        state.place = url.removeprefix("http://")
+        yield state

@@ -7,7 +7,9 @@ import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from socketserver import BaseRequestHandler, ThreadingTCPServer
+from socketserver import BaseRequestHandler
+
+from served import served
 
 BLOCK = 1 << 16
 REFUSAL = "HTTP/1.1 {status} No\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n{body}"
@@ -108,16 +110,6 @@ def flaky_proxy(endpoint: str) -> Iterator[FlakyProxy]:
             with suppress(OSError):
                 proxy.serve(self.request)
 
-    class Server(ThreadingTCPServer):
-        daemon_threads = True
-        request_queue_size = 64
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        proxy.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield proxy
-        finally:
-            server.shutdown()
-            thread.join()
+    with served(Handler) as url:
+        proxy.endpoint = url
+        yield proxy

@@ -31,12 +31,17 @@ def tokens(*counts: int) -> np.ndarray:
     return np.array(counts, np.int64)
 
 
-def test_whole_documents_without_the_empty_ones() -> None:
+def test_segments_of_documents() -> None:
     assert rows(whole(tokens(3, 0, 2))) == [(0, 0, 3), (2, 0, 2)]
-
-
-def test_truncated_documents_keep_their_beginning() -> None:
     assert rows(truncate(tokens(3, 0, 9), 4)) == [(0, 0, 3), (2, 0, 4)]
+    # A stream is cut wherever a sequence ends.
+    segments, cut = cut_stream(tokens(3, 0, 6, 1), 4)
+    assert rows(segments) == [(0, 0, 3), (2, 0, 1), (2, 1, 4), (2, 5, 1), (3, 0, 1)]
+    assert cut.tolist() == [0, 0, 1, 2, 2]
+    # Powers of two from the longest down, and a rest.
+    first, *others = rows(powers_of_two(tokens(8 + 8 + 4 + 1, 0, 2, 3), 8, 2))
+    assert first == (0, 0, 8)
+    assert others == [(0, 8, 8), (0, 16, 4), (0, 20, 1), (2, 0, 2), (3, 0, 2), (3, 2, 1)]
 
 
 @cases("""
@@ -54,21 +59,6 @@ def test_long_documents_are_split_into_full_pieces_and_a_rest(
 ) -> None:
     segments = rows(split(tokens(0, count), 4, overlap))
     assert segments == [(1, start, length) for start, length in expected]
-
-
-def test_a_stream_is_cut_wherever_a_sequence_ends() -> None:
-    segments, cut = cut_stream(tokens(3, 0, 6, 1), 4)
-
-    assert rows(segments) == [(0, 0, 3), (2, 0, 1), (2, 1, 4), (2, 5, 1), (3, 0, 1)]
-    assert cut.tolist() == [0, 0, 1, 2, 2]
-
-
-def test_powers_of_two_from_the_longest_down_and_a_rest() -> None:
-    segments = powers_of_two(tokens(8 + 8 + 4 + 1, 0, 2, 3), 8, 2)
-
-    assert rows(segments) == [
-        *((0, 0, 8), (0, 8, 8), (0, 16, 4), (0, 20, 1), (2, 0, 2), (3, 0, 2), (3, 2, 1)),
-    ]
 
 
 @settings(max_examples=50)
@@ -93,9 +83,8 @@ def test_pieces_lie_end_to_end_and_cover_each_document(counts: list[int], cut: W
         assert length > 0
         covered[document] += length
     assert covered == counts
-    assert [document for document, _, _ in segments] == sorted(
-        document for document, _, _ in segments
-    )
+    found = [document for document, _, _ in segments]
+    assert found == sorted(found)
 
 
 def test_a_document_of_ten_million_tokens() -> None:
@@ -167,19 +156,13 @@ def test_long_conversations_are_cut_or_left_out_and_counted(
     assert kept_tokens(sequences) == kept and long_counts(numbers) == counts
 
 
-def test_long_conversations_can_be_an_error() -> None:
+def test_long_conversations_can_be_an_error_or_have_a_bucket() -> None:
     with pytest.raises(ValueError, match=r"2 conversations have more than 16 tokens .*first 0{32}"):
         made(LONG, long_conversations="error")
     made(LONG[1:2], long_conversations="error")
-
-
-def test_a_bucket_for_longer_sequences_keeps_conversations_whole() -> None:
     sequences, numbers = made(LONG, mode="buckets", edges=(8,))
     assert kept_tokens(sequences) == {0: 20, 1: 4, 2: 18} and not long_counts(numbers)
-
-
-def test_a_window_of_nothing_but_long_conversations_has_no_sequence() -> None:
-    sequences, numbers = made(LONG[2:])
+    sequences, numbers = made(LONG[2:])  # a window of nothing else has no sequence
     assert sequences.height == 0 and long_counts(numbers) == {LEFT_OUT: 1}
 
 

@@ -105,20 +105,14 @@ class Nights:
         """One night: documents by number with their part, and all clusters; parts in an order."""
         ids = {number: doc(f"{number:x}") for number in documents}
         members = {n: (ids[n], min(ids[m] for m in c), len(c)) for c in clusters for n in c}
-        names = ["doc_id", "cluster_id", "cluster_size"]
         inputs, marks = {}, {}
         for part in order:
             own = sorted(n for n, of in documents.items() if of == part)
             rows = [members[n] for n in own if n in members]
             made_of = (own, rows)
-            table = pl.DataFrame(
-                rows, dict(zip(names, (pl.String, pl.String, pl.UInt32), strict=True)), orient="row"
-            )
-            known = pl.DataFrame(
-                [(ids[n], self.decisions.get(n)) for n in own],
-                {"doc_id": pl.String, "is_held": pl.Boolean},
-                orient="row",
-            )
+            table = pl.DataFrame(rows, clustered().schema, orient="row")
+            decisions = [(ids[n], self.decisions.get(n)) for n in own]
+            known = pl.DataFrame(decisions, decided().schema, orient="row")
             if part in self.parts and self.parts[part][0] == made_of:
                 marks[part] = self.parts[part][1]
             else:
@@ -182,14 +176,9 @@ def holding_out(holdout: dict[str, Any] | None, books: dict[str, Any] | None = N
     sources = [{"name": name, "where": "*"} for name in TOKENS]
     if books:
         sources[1]["holdout"] = books  # type: ignore[assignment]
-    return Settings.model_validate(
-        {
-            "store": "store",
-            "sources": sources,
-            "holdout": holdout,
-            "phases": [{"name": "all", "weights": {name: 1 for name in TOKENS}}],
-        }
-    )
+    phases = [{"name": "all", "weights": dict.fromkeys(TOKENS, 1)}]
+    about = {"store": "store", "sources": sources, "holdout": holdout, "phases": phases}
+    return Settings.model_validate(about)
 
 
 def tokens_of(sources: Any) -> int:

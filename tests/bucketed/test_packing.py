@@ -113,18 +113,15 @@ def test_documents_need_no_more_sequences_than_best_fit_decreasing() -> None:
 
     assert needed == -(-sum(lengths) // 512)
     assert needed <= best_fit_decreasing(lengths, 512)
-
-
-def test_a_limit_near_the_mean_costs_few_sequences() -> None:
-    assert len(packed(lognormal(2000), 512, max_segments=4)) == 774  # 858 if the longest go first
+    # A limit near the mean costs few: 858 if the longest go first.
+    assert len(packed(lengths, 512, max_segments=4)) == 774
 
 
 def test_a_plan_costs_the_same_for_a_thousand_times_the_pieces() -> None:
     histogram = np.bincount(lognormal(2000), minlength=513)
 
-    assert len(plan_sequences(histogram * 1000, NO_LIMIT)) < 3 * len(
-        plan_sequences(histogram, NO_LIMIT)
-    )
+    once = len(plan_sequences(histogram, NO_LIMIT))
+    assert len(plan_sequences(histogram * 1000, NO_LIMIT)) < 3 * once
 
 
 def test_golden_assignment() -> None:
@@ -207,31 +204,21 @@ def test_groups_place_every_segment_once_whatever_their_order(
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("capacity", [2048, 8192])
-def test_a_document_that_comes_or_goes_leaves_nearly_all_sequences_alone(capacity: int) -> None:
-    drawn = np.random.Generator(np.random.PCG64(1)).lognormal(6.2, 1.2, 33_000)
-    lengths, named = np.clip(drawn, 1, capacity).astype(np.int64), names(33_000)
-
+@pytest.mark.parametrize(("number", "capacity"), [(33_000, 2048), (33_000, 8192), (500, 2048)])
+def test_a_document_that_comes_or_goes_leaves_nearly_all_sequences_alone(
+    number: int, capacity: int
+) -> None:
+    is_small = number == 500
+    drawn = np.random.Generator(np.random.PCG64(1 + is_small)).lognormal(6.2, 1.2, number)
+    lengths, named = np.clip(drawn, 1, capacity).astype(np.int64), names(number)
     whole = pack_segments(lengths, named, capacity, max_segments=None, seed=0)
     sequences = as_sets(whole, named)
-    least = -(-int(lengths.sum()) // capacity)
-
-    assert least <= len(sequences) <= least + 1
-    for row in (0, 7_777, 32_999):
+    kept = []
+    for row in range(0, 500, 50) if is_small else (0, 7_777, 32_999):
         fewer, others = np.delete(lengths, row), np.delete(named, row)
         now = as_sets(pack_segments(fewer, others, capacity, max_segments=None, seed=0), others)
-        assert len(now & sequences) >= 0.95 * len(sequences)
-
-
-def test_a_few_hundred_sequences_keep_most_of_them() -> None:
-    drawn = np.random.Generator(np.random.PCG64(2)).lognormal(6.2, 1.2, 500)
-    lengths, named = np.clip(drawn, 1, 2048).astype(np.int64), names(500)
-    sequences = as_sets(pack_segments(lengths, named, 2048, max_segments=None, seed=0), named)
-    kept = []
-    for row in range(0, 500, 50):
-        fewer, others = np.delete(lengths, row), np.delete(named, row)
-        now = as_sets(pack_segments(fewer, others, 2048, max_segments=None, seed=0), others)
         kept.append(len(now & sequences) / len(sequences))
 
-    assert len(sequences) > 150
-    assert np.mean(kept) > 0.8
+    least = -(-int(lengths.sum()) // capacity)
+    assert len(sequences) > 150 if is_small else least <= len(sequences) <= least + 1
+    assert np.mean(kept) > 0.8 if is_small else min(kept) >= 0.95

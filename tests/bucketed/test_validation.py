@@ -65,9 +65,8 @@ def test_documents_held_out_are_packed_and_mixed_by_themselves(
     drawn = {source.name: source for source in validation.sources}
     assert drawn["prose"].samples == numbers.bucket_sequences["16.validation"]
     assert drawn["prose"].epochs == 1
-    assert {s.bucket for source in main.sources for s in source.shards} == {
-        "16", "16.class-0", "16.class-1", "16.class-2",
-    }  # fmt: skip
+    expected = {"16", "16.class-0", "16.class-1", "16.class-2"}
+    assert {s.bucket for source in main.sources for s in source.shards} == expected
 
 
 def test_a_corpus_too_small_to_hold_out_a_document_is_built(tmp_path: Path, build: Build) -> None:

@@ -4,6 +4,7 @@ import ast
 import subprocess
 
 from prelude import Callable, Path, os, pytest, sys
+from tables import cases
 
 from resources.kernel_cache import digest_file, digest_of, digest_of_file, remove_damaged
 
@@ -97,51 +98,35 @@ def call(folder: Path, cache: Path | None = None) -> list[int]:
 
 
 def test_a_changed_callee_in_another_file_is_noticed(tmp_path: Path) -> None:
-    write_kernels(tmp_path, added=10)
-    before = call(tmp_path)
-    write_kernels(tmp_path, added=20)
-
-    assert (before, call(tmp_path)) == ([11, 0, 1], [21, 0, 1])
-
-
-def test_the_digest_covers_folders_below(tmp_path: Path) -> None:
-    write_kernels(tmp_path, added=10)
-    before = digest_of([tmp_path / "kernels"])
-    (tmp_path / "kernels/below/caller.py").write_text(CALLER + "\n")
-
-    assert digest_of([tmp_path / "kernels"]) != before
-
-
-def test_unchanged_kernels_are_not_compiled_again(tmp_path: Path) -> None:
-    write_kernels(tmp_path, added=10)
-    call(tmp_path)
-
-    assert call(tmp_path) == [11, 1, 0]
-    assert not (tmp_path / "kernels/__pycache__").exists()  # all is in the user's cache
-
-
-def test_kernels_from_disk_are_inlined_by_those_compiled_later(tmp_path: Path) -> None:
-    write_kernels(tmp_path, added=10)
-
-    calls = [start(tmp_path, INLINED).communicate()[0].split() for _ in range(2)]
-
-    assert calls == [["22", "0"], ["22", "1"]]
-
-
-def test_what_only_loads_kernels_is_not_made_ready_to_compile(tmp_path: Path) -> None:
-    write_kernels(tmp_path, added=10)
-
-    is_ready = [start(tmp_path, READY).communicate()[0].strip() for _ in range(2)]
-
-    assert is_ready == ["True", "False"]
-
-
-def test_a_version_that_comes_back_is_not_compiled_again(tmp_path: Path) -> None:
-    for added in (10, 20, 10):
+    found, digests = [], []
+    for added in (10, 10, 20, 10):  # again, changed, and a version that comes back
         write_kernels(tmp_path, added)
-        last = call(tmp_path)
+        found.append(call(tmp_path))
+        digests.append(digest_of([tmp_path / "kernels"]))
 
-    assert last == [11, 1, 0]
+    assert found == [[11, 0, 1], [11, 1, 0], [21, 0, 1], [11, 1, 0]]
+    assert not (tmp_path / "kernels/__pycache__").exists()  # all is in the user's cache
+    (tmp_path / "kernels/below/caller.py").write_text(CALLER + "\n")
+    assert len({*digests, digest_of([tmp_path / "kernels"])}) == 3  # folders below count
+
+
+@cases(
+    """
+    code    | expected
+    # Kernels from disk are inlined by those compiled later.
+    INLINED | [["22", "0"], ["22", "1"]]
+    # What only loads kernels is not made ready to compile.
+    READY   | [["True"], ["False"]]
+""",
+    INLINED=INLINED,
+    READY=READY,
+)
+def test_a_second_process_takes_kernels_from_disk(
+    tmp_path: Path, code: str, expected: list[list[str]]
+) -> None:
+    write_kernels(tmp_path, added=10)
+
+    assert [start(tmp_path, code).communicate()[0].split() for _ in range(2)] == expected
 
 
 def test_processes_that_start_at_once_share_the_cache(tmp_path: Path) -> None:
@@ -229,9 +214,13 @@ def compiled(tmp_path: Path) -> Path:
     return path
 
 
-def test_whole_files_are_kept(compiled: Path) -> None:
+def test_whole_files_are_kept_and_cut_ones_removed(compiled: Path) -> None:
     assert remove_damaged(compiled.parent) == 0
     assert {path.suffix for path in compiled.parent.iterdir()} == {".nbc", ".xxh3", ""}
+
+    os.truncate(compiled, 4096)
+    assert remove_damaged(compiled.parent) == 1
+    assert not compiled.exists()
 
 
 @pytest.mark.parametrize("place", range(0, 256 * 40, 512))
@@ -242,13 +231,6 @@ def test_a_file_with_a_flipped_bit_is_removed(compiled: Path, place: int) -> Non
 
     assert remove_damaged(compiled.parent) == 1
     assert [path.suffix for path in compiled.parent.iterdir()] == [".xxh3"]
-
-
-def test_a_cut_file_is_removed(compiled: Path) -> None:
-    os.truncate(compiled, 4096)
-
-    assert remove_damaged(compiled.parent) == 1
-    assert not compiled.exists()
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"\xff")])

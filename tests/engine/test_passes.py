@@ -55,9 +55,8 @@ def rows(outcomes: list[Outcome]) -> list[tuple[str, str, int]]:
 
 
 def test_a_pass_is_planned_from_the_earlier_ones_of_its_partition(corpus: Corpus) -> None:
-    outcomes = run_passes(
-        corpus, tasks_of_two_sources(corpus), [Pass(count), Pass(count, plan=sum_up)]
-    )
+    passes = [Pass(count), Pass(count, plan=sum_up)]
+    outcomes = run_passes(corpus, tasks_of_two_sources(corpus), passes)
 
     assert rows(outcomes) == [
         *[("web", "a", 1), ("web", "b", 1), ("web", "sum", 2)],
@@ -100,6 +99,7 @@ def test_kept_passes_over_published_tasks_are_planned_all_the_same(corpus: Corpu
     outcomes = run_passes(corpus, tasks, [Pass(count), Pass(count, plan=sum_up)])
 
     assert ("web", "sum", 2) in rows(outcomes)
+    assert run_passes(corpus, [], [Pass(count), Pass(count, plan=sum_up)]) == []
 
 
 def test_costs_of_a_pass_that_is_not_kept_count_for_the_others(
@@ -162,10 +162,6 @@ def test_a_full_disk_ends_all_partitions_of_a_pass_that_is_planned(
         outcomes()
 
 
-def test_without_tasks_there_are_no_outcomes(corpus: Corpus) -> None:
-    assert run_passes(corpus, [], [Pass(count), Pass(count, plan=sum_up)]) == []
-
-
 def test_a_derived_task_is_made_of_all_that_the_other_is_made_of(corpus: Corpus) -> None:
     one, other = task(corpus, "web", "a"), task(corpus, "web", "b")
 
@@ -174,14 +170,6 @@ def test_a_derived_task_is_made_of_all_that_the_other_is_made_of(corpus: Corpus)
     assert (derived.partition, derived.name, derived.payload) == ("web", "c", 7)
     assert derived.work_bytes == one.work_bytes
     assert derive_task(one, "c", [], None, work_bytes=9).work_bytes == 9
-    fingerprints = {
-        made.fingerprint
-        for made in (
-            one,
-            derived,
-            derive_task(one, "c", ["x", 2], 7),
-            derive_task(other, "c", ["x", 1], 7),
-        )
-    }
-    assert len(fingerprints) == 4
+    others = derive_task(one, "c", ["x", 2], 7), derive_task(other, "c", ["x", 1], 7)
+    assert len({made.fingerprint for made in (one, derived, *others)}) == 4
     assert derive_task(one, "other name", ["x", 1], 0).fingerprint == derived.fingerprint

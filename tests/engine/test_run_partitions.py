@@ -43,11 +43,8 @@ def one_worker(corpus: Corpus) -> Corpus:
 def test_partitions_are_computed_and_given_one_after_the_other(one_worker: Corpus) -> None:
     with stopped_by_errors(run_partitions(one_worker, tasks_of(one_worker), publish)) as ended:
         first = next(ended)
-        assert [(each.task.partition, each.task.name) for each in first] == [
-            ("books", "a"),
-            ("books", "b"),
-            ("books", "c"),
-        ]
+        expected = [("books", "a"), ("books", "b"), ("books", "c")]
+        assert [(each.task.partition, each.task.name) for each in first] == expected
         assert {line.split()[0] for line in done_in(one_worker)[:3]} == {"books"}
         assert [[each.task.name for each in of_source] for of_source in ended] == [["a", "b"]]
 
@@ -67,10 +64,8 @@ def test_published_partitions_are_given_before_anything_is_computed(one_worker: 
 
     partitions = run_partitions(one_worker, tasks, publish)
 
-    assert [(each.task.name, each.is_reused) for each in next(partitions)] == [
-        ("a", True),
-        ("b", True),
-    ]
+    expected = [("a", True), ("b", True)]
+    assert [(each.task.name, each.is_reused) for each in next(partitions)] == expected
     assert len(done_in(one_worker)) == 2
     partitions.close()
 

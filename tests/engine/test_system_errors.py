@@ -60,20 +60,17 @@ def test_the_number_of_an_error_is_known(error: Exception, number: int | None) -
     assert errno_of(error) == number
 
 
-def test_a_part_that_fails_for_the_disk_is_not_tried_again(tmp_path: Path) -> None:
-    def work(_part: Part) -> None:
+def test_a_part_is_tried_again_unless_it_fails_for_the_disk(tmp_path: Path) -> None:
+    def full(_part: Part) -> None:
         write_with_python()
 
-    ended = run_task(work, 0, Part("part-0", tmp_path))
-    assert isinstance(ended.error, PartUseError)
-    assert ended.error.errno == errno.ENOSPC
-
-
-def test_another_error_of_a_part_is_tried_again(tmp_path: Path) -> None:
-    def work(_part: Part) -> None:
+    def wrong(_part: Part) -> None:
         raise RuntimeError("a bug")
 
-    ended = run_task(work, 0, Part("part-0", tmp_path))
+    ended = run_task(full, 0, Part("part-0", tmp_path))
+    assert isinstance(ended.error, PartUseError)
+    assert ended.error.errno == errno.ENOSPC
+    ended = run_task(wrong, 0, Part("part-0", tmp_path))
     assert isinstance(ended.error, PartError)
     assert not isinstance(ended.error, PartUseError)
 
@@ -124,20 +121,14 @@ def test_an_error_is_explained_on_the_machine_where_it_was_raised(
         explained(error, needed=0)
 
 
-def test_what_concerns_one_file_is_no_reason_to_stop_the_others() -> None:
-    assert concerns_all(errno.ENOSPC)
-    assert not concerns_all(errno.EIO)
-
-
-def test_an_error_outside_of_parts_is_explained(tmp_path: Path) -> None:
+def test_an_error_outside_of_parts_is_explained_and_another_passes(tmp_path: Path) -> None:
     told = pytest.raises(SystemFault, match=r"No space left on device.*run the same command again")
     with told, final_errors_explained(tmp_path):
         write_with_python()
-
-
-def test_an_error_that_is_not_the_systems_passes(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), final_errors_explained(tmp_path):
         os.stat(tmp_path / "missing")
+    # What concerns one file is no reason to stop the others.
+    assert concerns_all(errno.ENOSPC) and not concerns_all(errno.EIO)
 
 
 def test_errors_that_are_due_to_each_other_are_gone_through_once() -> None:

@@ -52,24 +52,17 @@ def test_equal_texts_are_clustered(clusters: str) -> None:
     assert [len(table) for table in tables if isinstance(table, pl.DataFrame)] == [2]
 
 
-def test_compiled_kernels_are_not_compiled_again(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("is_cold", "stages"), [(False, STAGES), (True, [MIXED])])
+def test_compiled_kernels_and_stages_without_kernels_are_not_compiled(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, is_cold: bool, stages: Any
 ) -> None:
-    monkeypatch.setattr(compile_kernels, "is_cold", lambda *_: False)
+    monkeypatch.setattr(compile_kernels, "is_cold", lambda *_: is_cold)
 
-    compile_kernels.compile_kernels(STAGES)
+    compile_kernels.compile_kernels(stages)
 
     assert capsys.readouterr().out == ""
-
-
-def test_stages_without_kernels_compile_none(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compile_kernels, "is_cold", lambda *_: True)
-
-    compile_kernels.compile_kernels([MIXED])
-
-    assert capsys.readouterr().out == ""
+    if is_cold:  # those without calls of their own are compiled, too
+        assert compile_kernels.cold_stages([TOKENIZER, MIXED]) == ("tokenizer",)
 
 
 @pytest.mark.parametrize(
@@ -110,14 +103,6 @@ def test_the_progress_ends_with_the_number_of_kernels(
     line = f"\r{compiled} of at most {most} kernels \r{compiled} kernels are compiled.\n"
     assert capsys.readouterr().out == line
     assert 0 < most < 10
-
-
-def test_kernels_of_stages_without_calls_of_their_own_are_compiled_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(compile_kernels, "is_cold", lambda *_: True)
-
-    assert compile_kernels.cold_stages([TOKENIZER, MIXED]) == ("tokenizer",)
 
 
 def test_settings_that_call_other_kernels_are_cold_again(

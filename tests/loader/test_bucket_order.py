@@ -105,11 +105,8 @@ def test_any_position_is_found_by_itself(order: OneBucketOrder, data: st.DataObj
     together = order.samples(wanted)
     for number, position in enumerate(wanted):
         alone = order.samples([position])
-        assert (alone.source[0], alone.row[0], alone.epoch[0]) == (
-            together.source[number],
-            together.row[number],
-            together.epoch[number],
-        )
+        for name in ("source", "row", "epoch"):
+            assert getattr(alone, name)[0] == getattr(together, name)[number]
 
 
 @settings(max_examples=60)
@@ -203,9 +200,8 @@ def test_the_rest_of_a_step_is_split_evenly_after_a_resume(last: str) -> None:
     splits = [Split(40, rank, 2, 4, last, aligned_samples=16) for rank in range(2)]  # type: ignore[arg-type]
     steps = [steps_of(split, 13) for split in splits]
 
-    assert [(s.own, s.cursor) for s in steps[0]] == [
-        ([13], 16), ([16, 17, 18, 19], 24), ([24, 25, 26, 27], 32), ([32, 33, 34, 35], 40)
-    ]  # fmt: skip
+    expected = [([13], 16), ([16, 17, 18, 19], 24), ([24, 25, 26, 27], 32), ([32, 33, 34, 35], 40)]
+    assert [(s.own, s.cursor) for s in steps[0]] == expected
     assert [(s.own, s.cursor) for s in steps[1]] == [
         ([14, 15], 16), ([20, 21, 22, 23], 24), ([28, 29, 30, 31], 32), ([36, 37, 38, 39], 40)
     ]  # fmt: skip
@@ -214,9 +210,8 @@ def test_the_rest_of_a_step_is_split_evenly_after_a_resume(last: str) -> None:
     others = steps_of(splits[0], 13, skip=1, every=2)  # the second of two workers
     assert [s.own[0] for s in others] == [16, 32]
     crossing = steps_of(Split(40, 0, 1, 12, last, aligned_samples=16), 13)  # type: ignore[arg-type]
-    assert crossing[0].own == list(
-        range(13, 25)
-    )  # steps that do not divide a block are not aligned
+    # Steps that do not divide a block are not aligned.
+    assert crossing[0].own == list(range(13, 25))
 
 
 def test_buckets_are_ordered_by_the_length_that_they_name() -> None:

@@ -53,10 +53,8 @@ def test_a_token_sees_earlier_ones_of_its_document_only(tmp_path: Path) -> None:
     assert document_ids(batch).tolist() == [[1, 1, 1, 1, 2, 2, 3, 3]]
     mask = document_mask(batch)
     assert mask.shape == (1, 1, 8, 8)
-    assert [row.nonzero().flatten().tolist() for row in mask[0, 0]] == [
-        *([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]),
-        *([4], [4, 5], [6], [6, 7]),
-    ]
+    expected = [*([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]), *([4], [4, 5], [6], [6, 7])]
+    assert [row.nonzero().flatten().tolist() for row in mask[0, 0]] == expected
 
 
 def test_a_batch_without_documents_is_refused(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 import socket
 import threading
 from contextlib import ExitStack, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 
 from prelude import Callable, Iterator, Path, pytest, time
+from served import served
 from tables import cases
 
 from corpus_loader.places import http_client
@@ -56,13 +57,9 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(Site, "asked", [])
     monkeypatch.setattr(Site, "headers_of", [])
     http_client.opener.cache_clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            http_client.opener.cache_clear()
+    with served(Site) as url:
+        yield url
+    http_client.opener.cache_clear()
 
 
 @cases("""
@@ -152,13 +149,9 @@ def test_a_broken_url_is_no_fault_of_the_network() -> None:
 def test_a_user_and_a_password_are_sent_to_their_host_only(
     site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as other:
-        threading.Thread(target=other.serve_forever, args=(0.01,)).start()
-        Site.redirects |= {"/a": "/b", "/b": f"http://127.0.0.1:{other.server_port}/c"}
-        try:
-            open_url(site.replace("//", "//me:pw@") + "/a", {"Cookie": "c", "X-Kept": "x"}).close()
-        finally:
-            other.shutdown()
+    with served(Site) as other:
+        Site.redirects |= {"/a": "/b", "/b": f"{other}/c"}
+        open_url(site.replace("//", "//me:pw@") + "/a", {"Cookie": "c", "X-Kept": "x"}).close()
 
     sent = [headers.get("Authorization") for headers in Site.headers_of]
     assert sent == ["Basic bWU6cHc=", "Basic bWU6cHc=", None]

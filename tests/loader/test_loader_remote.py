@@ -1,22 +1,13 @@
 """The loader over a network: the same samples, through a bounded cache."""
 
-import threading
-from contextlib import contextmanager
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 from loader_corpus import every_sample, two_sources
 from prelude import Any, Iterator, Path, json, pytest
+from served import served_folder
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 from corpus_loader.seal import sealed
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """A file server that does not log."""
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -28,17 +19,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def url(store: Path) -> Iterator[str]:
     """The same over http."""
-    with served(store) as place:
+    with served_folder(store) as place:
         yield place
-
-
-@contextmanager
-def served(store: Path) -> Iterator[str]:
-    """Serve a folder over http."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=store)) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 def rows(loader: CorpusLoader) -> list[int]:
@@ -50,10 +32,8 @@ def rows(loader: CorpusLoader) -> list[int]:
 def test_a_url_gives_what_the_folder_gives(
     store: Path, url: str, tmp_path: Path, shards_cached: int
 ) -> None:
-    one_shard = 1200  # bytes: its three files
-    options = LoaderOptions(
-        with_documents=True, cache=tmp_path, cache_bytes=one_shard * shards_cached
-    )
+    cache_bytes = 1200 * shards_cached  # the three files of each
+    options = LoaderOptions(with_documents=True, cache=tmp_path, cache_bytes=cache_bytes)
 
     assert rows(every_sample(url, options=options)) == rows(every_sample(store))
 
@@ -74,7 +54,7 @@ def test_takedowns_behind_a_url_stop_a_loader_until_they_are_accepted_or_withdra
 ) -> None:
     folder = two_sources(tmp_path / "corpus")
     drawn = CorpusLoader(folder).sources[0]
-    with served(folder) as url:
+    with served_folder(folder) as url:
         start = partial(CorpusLoader, url)
         cached = partial(LoaderOptions, cache=tmp_path / "cache")
         write_takedown(folder, 1)

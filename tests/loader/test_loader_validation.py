@@ -24,21 +24,19 @@ def validation(store: Path, *, rank: int = 0, world: int = 1, **rest: Any) -> Co
 
 def read(loader: CorpusLoader) -> list[int]:
     """The rows of an iteration by their numbers, without repeated ones."""
-    return [
-        int(row[0])
-        for batch in loader
-        for row, is_repeated in zip(batch.tokens, batch.is_repeated, strict=True)
-        if not is_repeated
-    ]
+    return [int(row[0]) for batch in loader for row in batch.tokens[~batch.is_repeated]]
 
 
-@pytest.mark.parametrize("world", [1, 2, 3, 5, 16])
+@pytest.mark.parametrize("world", [1, 2, 3, 5, 12, 16])
 @pytest.mark.parametrize("is_padded", [False, True])
 def test_ranks_read_each_row_once(store: Path, world: int, is_padded: bool) -> None:
     options = LoaderOptions(pad_last=is_padded)
-    loaders = [validation(store, rank=r, world=world, options=options) for r in range(world)]
-    assert len({len(loader) for loader in loaders}) == 1
-    assert sorted(number for loader in loaders for number in read(loader)) == NUMBERS
+    for source, expected in ((None, NUMBERS), ("books", NUMBERS[:5])):
+        given = {"world": world, "options": options, "source": source}
+        loaders = [validation(store, rank=rank, **given) for rank in range(world)]
+        assert len({len(loader) for loader in loaders}) == 1
+        assert loaders[0].sources == ([source] if source else ["books", "web"])
+        assert sorted(number for loader in loaders for number in read(loader)) == expected
 
 
 def test_every_epoch_is_the_first_one_again(store: Path) -> None:
@@ -48,26 +46,10 @@ def test_every_epoch_is_the_first_one_again(store: Path) -> None:
     assert read(loader) == read(loader) == first == read(validation(store))
     loader.set_epoch(7)
     assert read(loader) == first
-
-
-@pytest.mark.parametrize("world", [1, 2, 3, 12])
-def test_one_source(store: Path, world: int) -> None:
-    loaders = [validation(store, rank=r, world=world, source="books") for r in range(world)]
-    assert loaders[0].sources == ["books"]
-    assert sorted(number for loader in loaders for number in read(loader)) == NUMBERS[:5]
-
-
-def test_an_iteration_that_was_left_begins_anew(store: Path) -> None:
-    loader = validation(store)
-    first = [next(iter(loader)).tokens.tolist() for _ in range(3)]
-    assert first[0] == first[1] == first[2]
-    assert len(read(loader)) == len(NUMBERS)
-
-
-def test_a_state_of_the_end_is_followed_by_the_same_samples(store: Path) -> None:
-    loader = validation(store)
-    first = read(loader)
-    loader.load_state_dict(validation(store).state_at(len(NUMBERS)))
+    begun = [next(iter(loader)).tokens.tolist() for _ in range(3)]  # each begins anew
+    assert begun[0] == begun[1] == begun[2]
+    assert read(loader) == first
+    loader.load_state_dict(validation(store).state_at(len(NUMBERS)))  # of the end
     assert read(loader) == first
     again = loader.samples(range(len(NUMBERS), 2 * len(NUMBERS)))
     assert again.tokens[:, 0].tolist() == first
@@ -136,13 +118,10 @@ def test_validation_without_documents(tmp_path: Path) -> None:
         validation(held_out(two_sources(tmp_path), {}))
 
 
-def test_mixtures_of_training_say_nothing_of_validation() -> None:
+def test_older_loaders_refuse_validation_and_training_says_nothing_of_it(store: Path) -> None:
     mixture = Mixture("general", 0, 0, 1, None, 8, "uint16", "f", 9, 0, "a" * 32, ())
     assert mixture_json(mixture)["version"] == 1
     assert "is_validation" not in mixture_json(mixture)
-
-
-def test_older_loaders_refuse_validation(store: Path) -> None:
     mixture = parse_mixture((store / "mixed/validation/mixture-1.json").read_bytes())
     assert mixture_json(mixture)["version"] == VERSION == 6
     assert mixture_json(mixture)["is_validation"] is True

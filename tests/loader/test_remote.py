@@ -9,12 +9,13 @@ import subprocess
 import threading
 from contextlib import ExitStack
 from contextvars import ContextVar
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
 from typing import Any, ClassVar
 
 from loader_corpus import every_sample, numbered_rows, write_phase
 from prelude import Callable, Iterator, Path, hashlib, os, pytest, sys, time
 from s3_server import s3_bucket
+from served import Quiet, served
 
 from corpus_loader import CorpusLoader, LoaderOptions
 from corpus_loader.places import cache, http_client, transports
@@ -28,7 +29,7 @@ SIZE = 3_000_000  # of a shard: three blocks
 Fault = Callable[["Handler", bytes], None]
 
 
-class Handler(SimpleHTTPRequestHandler):
+class Handler(Quiet):
     """Files of a folder with ranges; faults that were planted for a path happen once each."""
 
     faults: ClassVar[dict[str, list[Fault]]] = {}
@@ -48,9 +49,6 @@ class Handler(SimpleHTTPRequestHandler):
         content = path.read_bytes()
         planted = self.faults.get(self.path)
         (planted.pop(0) if planted else answer)(self, content)
-
-    def log_message(self, *_: Any) -> None:
-        """Quiet."""
 
 
 def answer(request: Handler, content: bytes, stop: int | None = None) -> None:
@@ -95,19 +93,8 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(transports, "FIRST_WAIT_SECONDS", 0.001)
     (tmp_path / "there").mkdir()
 
-    class Here(Handler):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments, directory=str(tmp_path / "there"))
-
-    class Server(ThreadingHTTPServer):
-        request_queue_size = 64  # of 5, some of 16 at once would wait a second to be let in
-
-    with Server(("127.0.0.1", 0), Here) as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
-        thread.join()
+    with served(partial(Handler, directory=str(tmp_path / "there"))) as url:
+        yield url
 
 
 def put(folder: Path, name: str, size: int = SIZE) -> tuple[str, int, str]:

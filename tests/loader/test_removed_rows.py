@@ -1,9 +1,6 @@
 """Rows that are removed from shards, but are still in their files, are never drawn."""
 
 import pickle
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from tempfile import TemporaryDirectory
 
 from loader_corpus import (
@@ -15,7 +12,8 @@ from loader_corpus import (
     two_sources,
     write_phase,
 )
-from prelude import Any, Path, given, json, np, pytest, settings, st
+from prelude import Path, given, json, np, pytest, settings, st
+from served import served_folder
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
 from corpus_loader.find_mixture import find_mixture
@@ -114,26 +112,14 @@ def test_an_older_mixture_still_draws_what_was_removed_since(store: Path) -> Non
         every_sample(store).load_state_dict(loader.state_dict())
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """A file server that does not log."""
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-
 @pytest.mark.parametrize("shards_cached", [1, 100])
 def test_a_url_gives_what_the_folder_gives_without_removed_rows(
     store: Path, tmp_path_factory: pytest.TempPathFactory, shards_cached: int
 ) -> None:
     cache = tmp_path_factory.mktemp("cache")
     options = LoaderOptions(cache=cache, cache_bytes=1200 * shards_cached)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=store)) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
-        try:
-            url = f"http://127.0.0.1:{server.server_port}"
-            assert rows(every_sample(url, options=options)) == rows(every_sample(store))
-        finally:
-            server.shutdown()
+    with served_folder(store) as url:
+        assert rows(every_sample(url, options=options)) == rows(every_sample(store))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -195,7 +181,6 @@ def test_removed_rows_without_a_list_are_a_damaged_mixture(store: Path) -> None:
     del found["sources"][1]["removed"]
     publish(store, found, 3)
 
-    with pytest.raises(
-        CorpusError, match=r"is not a mixture .*'web' has removed rows, but no file"
-    ):
+    message = r"is not a mixture .*'web' has removed rows, but no file"
+    with pytest.raises(CorpusError, match=message):
         find_mixture(open_files(store, "first", None, None), "general")

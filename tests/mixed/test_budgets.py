@@ -46,13 +46,9 @@ def test_budgets(config: dict[str, Any], budgets: dict[str, int]) -> None:
 
 def test_unimax_as_in_its_paper() -> None:
     sizes = {"en": 97 * 10**11, "de": 10**12, "pl": 2 * 10**11, "sw": 5 * 10**10, "yo": 10**8}
-    assert planned(sizes, weighting="unimax", tokens=10**12) == {
-        "en": 266_533_333_333,
-        "de": 266_533_333_334,
-        "pl": 266_533_333_333,
-        "sw": 4 * 5 * 10**10,
-        "yo": 4 * 10**8,
-    }
+    large = {"en": 266_533_333_333, "de": 266_533_333_334, "pl": 266_533_333_333}
+    small = {"sw": 4 * 5 * 10**10, "yo": 4 * 10**8}
+    assert planned(sizes, weighting="unimax", tokens=10**12) == large | small
 
 
 @settings(max_examples=60)
@@ -151,19 +147,25 @@ def plan_of(
     return plan_phase(checked, {source: sizes[source] for source in wanted}, rows)
 
 
-def test_weights_are_proposed_where_other_sources_have_the_rest() -> None:
-    found = plan({"a": 1000, "b": 10_000}, weights={"a": 0.5, "b": 0.5}, tokens=40_000)
-    assert found.feasible == {"tokens": 32_000, "weights": {"a": 0.4, "b": 0.6}}
-    assert "or at 40,000 tokens give the weights a 0.4, b 0.6; or raise" in found.faults[0]
-
-
-def test_more_than_all_sources_have_is_said_and_no_weights_are_proposed() -> None:
-    found = plan({"a": 100, "b": 50}, weights={"a": 0.9, "b": 0.1}, tokens=10**9)
-    assert found.feasible == {"tokens": 1777}
-    assert (
-        "All its sources have 2,400 tokens within their caps, of 1,000,000,000. Set"
-        in (found.faults[0])
-    )
+@cases("""
+    available | config | feasible | fault
+    # Weights are proposed where other sources have the rest.
+    {"a": 1000, "b": 10_000} | {"weights": {"a": 0.5, "b": 0.5}, "tokens": 40_000}
+    | {"tokens": 32_000, "weights": {"a": 0.4, "b": 0.6}}
+    | or at 40,000 tokens give the weights a 0.4, b 0.6; or raise
+    # More than all sources have is said, and no weights are proposed; nor to a weighting.
+    {"a": 100, "b": 50} | {"weights": {"a": 0.9, "b": 0.1}, "tokens": 10**9} | {"tokens": 1777}
+    | All its sources have 2,400 tokens within their caps, of 1,000,000,000. Set
+    {"a": 10**6} | {"weighting": "natural", "tokens": 100_000, "max_epochs": 0.01}
+    | {"tokens": 10_000} | tokens
+""")
+def test_feasible_changes_are_proposed(
+    available: dict[str, int], config: dict[str, Any], feasible: dict[str, Any], fault: str
+) -> None:
+    found = plan(available, **config)
+    assert found.feasible == feasible
+    assert fault in found.faults[0]
+    assert ("give the weights" in found.faults[0]) == ("weights" in feasible)
 
 
 def test_enough_tokens_in_all_are_not_called_too_few() -> None:
@@ -172,22 +174,13 @@ def test_enough_tokens_in_all_are_not_called_too_few() -> None:
     assert "All its sources" not in found.faults[0]
 
 
-def test_proposed_weights_sum_to_one() -> None:
+def test_proposed_weights_sum_to_one_and_none_is_zero() -> None:
     weights = {"a": 0.5, "b": 0.25, "c": 0.25}
     found = plan({"a": 1000, "b": 10**6, "c": 10**6}, weights=weights, tokens=70_000)
     assert sum(round(weight * 10**6) for weight in found.feasible["weights"].values()) == 10**6
-
-
-def test_no_weight_of_zero_is_proposed() -> None:
     weights = {"a": 0.5, "b": 1e-7, "c": 0.4999999}
     found = plan({"a": 1000, "b": 1, "c": 10**9}, weights=weights, tokens=40_000)
     assert list(found.feasible) == ["tokens"]
-
-
-def test_no_weights_are_proposed_to_a_weighting() -> None:
-    found = plan({"a": 10**6}, weighting="natural", tokens=100_000, max_epochs=0.01)
-    assert found.feasible == {"tokens": 10_000}
-    assert "weights" not in found.faults[0]
 
 
 @pytest.mark.parametrize(
@@ -277,12 +270,8 @@ def test_a_source_that_a_weighting_finds_empty_is_left_out() -> None:
 
 
 def test_remainders_go_to_the_largest_and_ties_to_the_first_name() -> None:
-    half = Fraction(1, 2)
-    assert largest_remainder({"b": half, "a": half, "c": Fraction(19, 10)}, 3) == {
-        "b": 0,
-        "a": 1,
-        "c": 2,
-    }
+    shares = {"b": Fraction(1, 2), "a": Fraction(1, 2), "c": Fraction(19, 10)}
+    assert largest_remainder(shares, 3) == {"b": 0, "a": 1, "c": 2}
 
 
 def test_what_a_limit_leaves_goes_to_the_others_by_their_shares() -> None:

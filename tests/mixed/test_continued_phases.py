@@ -82,9 +82,8 @@ def test_a_phase_goes_on_at_a_cursor_and_resumes_with_other_ranks(
     [cursor] = {loader.state_dict()["cursor"] for loader in ranks}
     assert cursor == 4
 
-    stopped = with_phases(
-        corpus, main=MAIN, late=LATE | {"continues": {"phase": "main", "at": cursor}}
-    )
+    at = {"continues": {"phase": "main", "at": cursor}}
+    stopped = with_phases(corpus, main=MAIN, late=LATE | at)
     build(stopped, "mixed")
     ranks = [CorpusLoader(root, "late", rank, 3, batch_size=1) for rank in range(3)]
     after = [next(iter(loader)) for loader in ranks]
@@ -97,9 +96,8 @@ def test_a_phase_goes_on_at_a_cursor_and_resumes_with_other_ranks(
     assert sum(starts(found).values()) == 4
     for source in found.sources:
         epochs, rest = divmod(source.start + source.samples, source.rows)
-        of_source = [
-            times for row, times in rows.items() if (row >= 300) == (source.name == "notes")
-        ]
+        is_notes = source.name == "notes"
+        of_source = [times for row, times in rows.items() if (row >= 300) == is_notes]
         expected = [epochs + 1] * rest + [epochs] * (source.rows - rest)
         assert sorted(of_source, reverse=True) == [times for times in expected if times]
 
@@ -113,11 +111,8 @@ def test_a_third_phase_knows_what_the_first_drew_and_the_second_did_not(tmp_path
     )
     first, then, last = (mixture(corpus, name) for name in ("main", "late", "last"))
 
-    assert [starts(each) for each in (first, then, last)] == [
-        {"prose": 0, "notes": 0},
-        {"prose": 5},
-        {"notes": 1, "prose": 8},
-    ]
+    expected = [{"prose": 0, "notes": 0}, {"prose": 5}, {"notes": 1, "prose": 8}]
+    assert [starts(each) for each in (first, then, last)] == expected
     rows = drawn(first) + drawn(then) + drawn(last)
     assert len(rows) == len(set(rows)) == 14
     assert {epoch for _, epoch, _ in rows} == {0}
@@ -228,9 +223,8 @@ def test_the_fingerprint_names_where_a_phase_goes_on(tmp_path: Path) -> None:
 
     def fingerprints(first: dict[str, Any], then: dict[str, Any]) -> tuple[str, str]:
         changed = with_phases(corpus, main=MAIN | first, late=LATE | then)
-        return plan_mixed(changed, "late").tasks[0].fingerprint, mixture(
-            changed, "late"
-        ).fingerprint
+        [task] = plan_mixed(changed, "late").tasks
+        return task.fingerprint, mixture(changed, "late").fingerprint
 
     found = [
         fingerprints({}, {}),
@@ -248,23 +242,18 @@ def test_the_fingerprint_names_where_a_phase_goes_on(tmp_path: Path) -> None:
 
 def test_only_mixtures_that_continue_have_the_new_fields(tmp_path: Path) -> None:
     corpus = corpus_with(tmp_path, MAIN, LATE)
-    plain, continued = (mixture_json(mixture(corpus, name)) for name in ("main", "late"))
+    found = mixture(corpus, "late")
+    plain, continued = mixture_json(mixture(corpus, "main")), mixture_json(found)
 
     assert plain["version"] == 1
     assert "order_phase" not in plain
     assert all("start" not in source for source in plain["sources"])
     assert (continued["version"], continued["order_phase"]) == (5, "main")
-    assert {source["name"]: source["start"] for source in continued["sources"]} == {
-        "prose": 5,
-        "notes": 1,
-    }
+    written = {source["name"]: source["start"] for source in continued["sources"]}
+    assert written == {"prose": 5, "notes": 1}
     check_version(to_json(continued))
-    assert parse_mixture(to_json(continued)) == mixture(corpus, "late")
-
-
-def test_the_order_of_a_continued_phase_never_changes(tmp_path: Path) -> None:
-    found = mixture(corpus_with(tmp_path, MAIN, LATE), "late")
-
+    assert parse_mixture(to_json(continued)) == found
+    # Its order never changes.
     assert found.fingerprint == "c942a4989275eb319d801730ee42ed4d"
     assert drawn(found) == [
         *(("notes", 0, 2), ("prose", 0, 7), ("prose", 0, 5), ("prose", 0, 1), ("notes", 0, 1)),
@@ -272,12 +261,9 @@ def test_the_order_of_a_continued_phase_never_changes(tmp_path: Path) -> None:
     ]
 
 
+CLASSES = {"score": "meta.n", "limits": [16, 38]}
 CLASSED = {
-    "buckets": {
-        "mode": "pack",
-        "sequence_length": 16,
-        "classes": {"score": "meta.n", "limits": [16, 38]},
-    },
+    "buckets": {"mode": "pack", "sequence_length": 16, "classes": CLASSES},
     "shards": {"formats": ["megatron"], "target_bytes": 1024},
 }
 

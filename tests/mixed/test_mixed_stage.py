@@ -33,11 +33,8 @@ def test_the_mixture_says_what_was_planned_and_drawn(tmp_path: Path, build: Buil
     assert [shard.pop("rows") for shard in prose.pop("shards")] == [6, 4]
     [only] = notes.pop("shards")
     assert prose == numbers("prose", 0.75, 72, 72, 80) | {"epochs": 0.9, "samples": 9, "rows": 10}
-    assert notes == numbers("notes", 0.25, 24, 20, 28) | {
-        "epochs": 0.714286,
-        "samples": 3,
-        "rows": 4,
-    }
+    drawn = {"epochs": 0.714286, "samples": 3, "rows": 4}
+    assert notes == numbers("notes", 0.25, 24, 20, 28) | drawn
     path = corpus.store.root / f"{only['path']}.bin"
     assert (only["rows"], only["tokens"], only["bucket"]) == (4, 28, "8")
     assert only["files"]["bin"]["bytes"] == path.stat().st_size == 4 * 8 * 2
@@ -81,13 +78,11 @@ def test_metadata_and_summary_hold_the_mix(tmp_path: Path, dagster_build: Build)
 def test_written_shards_hold_the_samples_in_the_order_of_the_phase(
     tmp_path: Path, build: Build
 ) -> None:
-    corpus = corpus_with(
-        tmp_path, WEIGHTED | {"formats": ["parquet", "megatron"], "target_bytes": 1024}
-    )
+    written_as = WEIGHTED | {"formats": ["parquet", "megatron"], "target_bytes": 1024}
+    corpus = corpus_with(tmp_path, written_as)
     wide = [shard(100 + row, [8] * 50) for row in (0, 100)]
     write_sharded(corpus.store, "prose", wide)
-    phase = WEIGHTED | {"tokens": 800, "formats": ["parquet", "megatron"], "target_bytes": 1024}
-    build(corpus := change(corpus, phase), "mixed")
+    build(corpus := change(corpus, written_as | {"tokens": 800}), "mixed")
 
     manifest = corpus.store.newest("mixed", "main")
     found = mixture_of(corpus)
@@ -115,9 +110,8 @@ def test_document_spans_survive_the_way_into_mixed_shards(tmp_path: Path, build:
     manifest = corpus.store.newest("mixed", "main")
     [file] = files_of(manifest.parts[1], "parquet")
     written = pl.read_parquet(corpus.store.path_of(manifest, file))
-    assert_frame_equal(
-        written.sort(pl.col("tokens").list.first()), shard(300, [8, 8, 8, 4]), check_dtypes=True
-    )
+    in_order = written.sort(pl.col("tokens").list.first())
+    assert_frame_equal(in_order, shard(300, [8, 8, 8, 4]), check_dtypes=True)
 
 
 def test_a_second_run_changes_no_byte(tmp_path: Path, build: Build) -> None:

@@ -64,10 +64,8 @@ def test_rows_of_other_lengths_are_mixed_by_their_own(tmp_path: Path) -> None:
 def test_a_phase_may_draw_from_some_buckets_only(tmp_path: Path) -> None:
     buckets = {"mode": "decompose", "sequence_length": 8, "min_length": 4}
     corpus = corpus_with(tmp_path, WEIGHTED)
-    phases = [
-        {"name": name, "weights": {"prose": 1}, "buckets": ["4"]} for name in ("main", "late")
-    ]
-    write_corpus(tmp_path, buckets=buckets, phases=phases)
+    phase = {"weights": {"prose": 1}, "buckets": ["4"]}
+    write_corpus(tmp_path, buckets=buckets, phases=[{"name": n} | phase for n in ("main", "late")])
     corpus = open_corpus(corpus.config)
 
     with pytest.raises(MixError, match=r"\['prose'\], which have none in buckets 4"):
@@ -84,6 +82,9 @@ def test_lengths_come_from_parquet_where_there_is_no_flat_file(tmp_path: Path) -
     assert source["shards"][0]["files"] == {}
     with pytest.raises(MixError, match=r"\['notes'\] lack flat files. Add 'megatron'"):
         mixture(change(corpus, {"budgets": {"notes": 28}, "formats": ["parquet"]}))
+    write_sharded(corpus.store, "notes", [shard(300, [8, 8, 8, 4])], formats=("mds",))
+    with pytest.raises(MixError, match="Add 'megatron' to `shards"):
+        mixture(corpus)  # no file holds the lengths
 
 
 def test_a_plan_knows_the_length_of_the_first_row_that_is_drawn(tmp_path: Path) -> None:
@@ -113,42 +114,27 @@ def test_one_shard_without_flat_files_is_enough_to_refuse_a_phase() -> None:
         check_flat("main", [PhaseSource("prose", (flat, other))])
 
 
-def test_lengths_that_no_file_holds_are_asked_for(tmp_path: Path) -> None:
-    corpus = corpus_with(tmp_path, {"budgets": {"notes": 28}})
-    write_sharded(corpus.store, "notes", [shard(300, [8, 8, 8, 4])], formats=("mds",))
-
-    with pytest.raises(MixError, match="Add 'megatron' to `shards"):
+def test_shards_of_an_older_version_or_another_tokenizer_are_refused(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, WEIGHTED)
+    manifest = corpus.store.newest("sharded", "notes")
+    about = {key: said for key, said in manifest.provenance.items() if "begin_of" not in key}
+    older = structs.replace(manifest, provenance=about)
+    corpus.store.partition("sharded", "notes").commit(older)
+    with pytest.raises(MixError, match=r"shards of \['notes'\] are of .* Materialize `sharded`"):
         mixture(corpus)
 
-
-def test_two_tokenizers_in_one_phase_are_refused(tmp_path: Path) -> None:
-    corpus = corpus_with(tmp_path, WEIGHTED)
     write_sharded(corpus.store, "notes", [shard(300, [8])], tokenizer_fingerprint="e" * 32)
-
     with pytest.raises(MixError, match=r"'prose': 'f{32}', 'notes': 'e{32}'"):
         mixture(corpus)
 
 
-def test_shards_of_an_older_version_are_refused(tmp_path: Path) -> None:
-    corpus = corpus_with(tmp_path, WEIGHTED)
-    manifest = corpus.store.newest("sharded", "notes")
-    about = {
-        key: said for key, said in manifest.provenance.items() if key != "begin_of_document_id"
-    }
-    corpus.store.partition("sharded", "notes").commit(structs.replace(manifest, provenance=about))
-
-    with pytest.raises(
-        MixError, match=r"the shards of \['notes'\] are of .* Materialize `sharded`"
-    ):
-        mixture(corpus)
-
-
-@pytest.mark.parametrize("tokens", [3, 1])
-def test_a_phase_without_any_sample_is_refused(tmp_path: Path, tokens: int) -> None:
-    corpus = corpus_with(tmp_path, {"budgets": {"prose": tokens}})
-
-    with pytest.raises(MixError, match="phase 'main' draws no sample"):
-        mixture(corpus)
+def test_a_phase_without_any_sample_is_refused_and_orders_are_their_own(tmp_path: Path) -> None:
+    budget = {"budgets": {"prose": 40}}
+    corpus = corpus_with(tmp_path, budget, budget)
+    assert mixture(corpus, "main")["seed"] != mixture(corpus, "late")["seed"]
+    for tokens in (3, 1):
+        with pytest.raises(MixError, match="phase 'main' draws no sample"):
+            mixture(change(corpus, {"budgets": {"prose": tokens}}))
 
 
 def test_a_source_without_samples_and_one_repeated_often_are_warned_of(tmp_path: Path) -> None:
@@ -177,7 +163,9 @@ def test_the_fingerprint_names_data_and_order_alone(tmp_path: Path) -> None:
     assert fingerprint(corpus) != first
 
 
-def test_the_fingerprint_leaves_out_sources_without_samples(tmp_path: Path) -> None:
+def test_the_fingerprint_leaves_out_sources_without_samples_and_names_the_tokenizer(
+    tmp_path: Path,
+) -> None:
     corpus = corpus_with(tmp_path, {"budgets": {"prose": 2, "notes": 28}})
     before = mixture(corpus)
     write_sharded(corpus.store, "prose", PROSE[:1])
@@ -187,23 +175,13 @@ def test_the_fingerprint_leaves_out_sources_without_samples(tmp_path: Path) -> N
     assert after["sources"][0]["shards"] != before["sources"][0]["shards"]
     assert after["fingerprint"] == before["fingerprint"]
 
-
-def test_the_fingerprint_names_the_tokenizer(tmp_path: Path) -> None:
-    corpus = corpus_with(tmp_path, {"budgets": {"prose": 40}})
+    corpus = change(corpus, {"budgets": {"prose": 40}})
     first = mixture(corpus)
-    write_sharded(corpus.store, "prose", PROSE, tokenizer_fingerprint="e" * 32)
+    write_sharded(corpus.store, "prose", PROSE[:1], tokenizer_fingerprint="e" * 32)
     second = mixture(corpus)
-
     files = [[each["files"] for each in found["sources"][0]["shards"]] for found in (first, second)]
     assert files[0] == files[1]
     assert first["fingerprint"] != second["fingerprint"]
-
-
-def test_phases_of_equal_seeds_draw_in_orders_of_their_own(tmp_path: Path) -> None:
-    budget = {"budgets": {"prose": 40}}
-    corpus = corpus_with(tmp_path, budget, budget)
-
-    assert mixture(corpus, "main")["seed"] != mixture(corpus, "late")["seed"]
 
 
 ONE_BUCKET = WEIGHTED | {"one_bucket_batches": True}

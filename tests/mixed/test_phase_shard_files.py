@@ -5,6 +5,7 @@ from tempfile import TemporaryDirectory
 
 from prelude import Any, NDArray, Path, assert_frame_equal, given, np, pl, pytest, settings, st
 from sharded_corpus import PROSE, WEIGHTED, change, corpus_with, shard, write_sharded
+from tables import cases
 
 from assets.mixed.asset import mix_phase, plan_mixed
 from assets.mixed.mixture_files import PhaseInputs
@@ -43,19 +44,16 @@ def written(phase: Task[PhaseInputs]) -> list[str]:
     return [task.fingerprint for task in [*shards, index_task(phase, shards)]]
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"weights": {"prose": 2, "notes": 1}},
-        {"tokens": 80},
-        {"seed": 1},
-        {"batch_samples": 2},
-        {"window_shards": 1},
-        {"target_bytes": 2048},
-        {"formats": ["npy", "arrow"]},
-    ],
-    ids=lambda other: next(iter(other)),
-)
+@cases("""
+    other
+    {"weights": {"prose": 2, "notes": 1}}
+    {"tokens": 80}
+    {"seed": 1}
+    {"batch_samples": 2}
+    {"window_shards": 1}
+    {"target_bytes": 2048}
+    {"formats": ["npy", "arrow"]}
+""")
 def test_another_phase_is_mixed_and_written_again(tmp_path: Path, other: dict[str, Any]) -> None:
     corpus = corpus_with(tmp_path, PHASE)
     before = planned(corpus)
@@ -79,28 +77,34 @@ def test_other_shards_are_mixed_and_written_again(tmp_path: Path, about: dict[st
     assert not set(was_written) & set(written(after))
 
 
-def test_other_code_writes_again(tmp_path: Path) -> None:
+def test_other_code_and_lengths_of_rows_write_again_and_no_index_lacks_a_shard(
+    tmp_path: Path,
+) -> None:
     phase = planned(corpus_with(tmp_path, PHASE))
-    newer = replace(phase, payload=replace(phase.payload, code_version="next"))
+    mix_phase(phase)
+    with pytest.raises(AssertionError, match="part shard-00000 is not published"):
+        write_index(index_task(phase, shard_tasks(phase)))
 
+    newer = replace(phase, payload=replace(phase.payload, code_version="next"))
     assert not set(written(phase)) & set(written(newer))
+
+    mixture = mixture_at(phase.published_file("mixture")[0])
+    shards = shard_set(phase, mixture)
+    assert shards == shard_tasks(phase)[0].payload.shards
+    assert shard_set(phase, replace(mixture, sequence_length=None)).data != shards.data
 
 
 def test_what_decides_no_byte_writes_nothing_again(tmp_path: Path) -> None:
     corpus = corpus_with(tmp_path, PHASE)
     before = planned(corpus)
     warned = planned(change(corpus, PHASE | {"warn_epochs": 0.5}))
-
     assert before.fingerprint != warned.fingerprint  # the mixture says it
     assert written(before) == written(warned)
 
-
-def test_shards_of_another_source_change_nothing(tmp_path: Path) -> None:
-    corpus = corpus_with(tmp_path, PHASE | {"weights": {"prose": 1}, "tokens": 40})
-    before = planned(corpus)
-    write_sharded(corpus.store, "notes", [shard(301, [8, 8, 8, 4])])
-
-    assert before.fingerprint == planned(corpus).fingerprint
+    alone = change(corpus, PHASE | {"weights": {"prose": 1}, "tokens": 40})
+    before = planned(alone)
+    write_sharded(corpus.store, "notes", [shard(301, [8, 8, 8, 4])])  # of another source
+    assert before.fingerprint == planned(alone).fingerprint
 
 
 def test_one_more_format_keeps_the_folders_of_the_others(tmp_path: Path) -> None:
@@ -123,35 +127,14 @@ def test_shards_cover_a_phase_and_none_is_beyond_the_target(tmp_path: Path) -> N
     assert len(sizes) == 3 and max(sizes) <= 1024
 
 
-def test_the_length_of_rows_decides_the_shards(tmp_path: Path) -> None:
-    phase = planned(corpus_with(tmp_path, PHASE))
-    mix_phase(phase)
-    mixture = mixture_at(phase.published_file("mixture")[0])
-
-    assert shard_set(phase, mixture) == shard_tasks(phase)[0].payload.shards
-    assert shard_set(phase, replace(mixture, sequence_length=None)).data != (
-        shard_set(phase, mixture).data
-    )
-
-
-def test_no_index_without_all_shards(tmp_path: Path) -> None:
-    phase = planned(corpus_with(tmp_path, PHASE))
-    mix_phase(phase)
-
-    with pytest.raises(AssertionError, match="part shard-00000 is not published"):
-        write_index(index_task(phase, shard_tasks(phase)))
-
-
 def write_flat(root: Path, frames: list[pl.DataFrame], length: int | None) -> list[Shard]:
     """Write flat files of shards; return the shards as a mixture names them."""
     shards = []
     for number, frame in enumerate(frames):
         paths = [root / f"shard-{number}.{suffix}" for suffix in SUFFIXES]
         FORMATS["megatron"].write(paths, frame, ShardSchema("uint16", length, 0, 1000, "f" * 32))
-        files = {
-            suffix: FlatFile(path.stat().st_size, "")
-            for suffix, path in zip(SUFFIXES, paths, strict=True)
-        }
+        sizes = [FlatFile(path.stat().st_size, "") for path in paths]
+        files = dict(zip(SUFFIXES, sizes, strict=True))
         shards.append(Shard(f"shard-{number}", frame.height, files))
     return shards
 

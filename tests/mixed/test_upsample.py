@@ -90,9 +90,8 @@ def test_caps_and_warnings_are_of_classes_and_name_them() -> None:
 
 
 def test_a_class_of_weight_0_is_no_class_without_samples() -> None:
-    classes = {
-        "a": {"a/class-0": ClassTokens(5, Fraction(0)), "a/class-1": ClassTokens(5, Fraction(1))}
-    }
+    of_a = {f"a/class-{i}": ClassTokens(5, Fraction(i)) for i in range(2)}
+    classes = {"a": of_a}
     rows = {name: SourceRows(8, {"8.class-0": (1, 8)}) for name in classes["a"]}
     phase = PhaseConfig.model_validate({"name": "p", "upsample": STEPS, "budgets": {"a": 5}})
 
@@ -166,9 +165,8 @@ def test_a_batch_has_documents_of_the_class_that_it_names(tmp_path: Path, build:
     known = numbers_of(corpus)
     limits = {"prose/class-1": range(16, 38), "prose/class-2": range(38, 40)}
 
-    loader = CorpusLoader(
-        corpus.store.root, phase="main", batch_size=1, options=LoaderOptions(with_documents=True)
-    )
+    options = LoaderOptions(with_documents=True)
+    loader = CorpusLoader(corpus.store.root, phase="main", batch_size=1, options=options)
     seen: dict[str, set[int]] = {"prose/class-1": set(), "prose/class-2": set()}
     for batch in loader:
         [source] = [loader.sources[number] for number in batch.sources]

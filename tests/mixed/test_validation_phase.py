@@ -10,31 +10,19 @@ from prelude import Any, Counter, Path, json, np, pl, pytest
 from assets.mixed.asset import STAGE as MIXED
 from assets.stages import used_stages
 from corpus_loader import CorpusLoader, LoaderOptions
-from pipeline_defs.commands.main import main
 from resources.store.records import Manifest
 
 SOURCES = ("prose", "notes")
 PHASES = ("general", "late")
+CLASSES = {"score": "meta.n", "limits": [16, 38]}
+GENERAL = {"weighting": "natural", "batch_samples": 4, "one_bucket_batches": True}
 CONFIG: dict[str, Any] = {
     "holdout": {"share": 0.25},
-    "buckets": {
-        "mode": "buckets",
-        "edges": [60, 90],
-        "classes": {"score": "meta.n", "limits": [16, 38]},
-    },
-    "shards": {
-        "target_bytes": 1024,
-        "formats": ["megatron", "parquet"],
-        "rewrite_share": 0.9,  # what goes stays in the files, and is marked
-    },
+    "buckets": {"mode": "buckets", "edges": [60, 90], "classes": CLASSES},
+    # What goes stays in the files, and is marked.
+    "shards": {"target_bytes": 1024, "formats": ["megatron", "parquet"], "rewrite_share": 0.9},
     "phases": [
-        {
-            "name": "general",
-            "weighting": "natural",
-            "batch_samples": 4,
-            "one_bucket_batches": True,
-            "formats": ["parquet"],
-        },
+        {"name": "general", "formats": ["parquet"]} | GENERAL,
         {"name": "late", "budgets": {"prose": 500}},
     ],
 }
@@ -61,26 +49,8 @@ def corpus(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return open_corpus(tmp_path / "pipeline.yaml")
 
 
-class Command:
-    """Runs commands, and gives what they print."""
-
-    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
-        self.capfd = capfd
-
-    def __call__(self, *arguments: str) -> str:
-        self.capfd.readouterr()
-        code = main([*arguments])
-        output = self.capfd.readouterr()
-        assert code == 0, output
-        return output.out
-
-    def folder(self, *options: str) -> Path:
-        return Path(self("path", *options).strip())
-
-
-@pytest.fixture
-def command(capfd: pytest.CaptureFixture[str]) -> Command:
-    return Command(capfd)
+def folder_of(cli: Any, *options: str) -> Path:
+    return Path(cli.out("path", *options).strip())
 
 
 def in_folder(folder: Path) -> Documents:
@@ -116,76 +86,66 @@ def read(corpus: Any, *, world: int = 1, epochs: int = 1, **rest: Any) -> Docume
     return found
 
 
-def test_every_document_is_in_one_split(corpus: Any, command: Command) -> None:
+def test_every_document_is_in_one_split(corpus: Any, cli: Any) -> None:
     for source in SOURCES:
         given = ("--source", source, "--format", "parquet")
-        trained, held = (command.folder(*given, "--split", of) for of in ("train", "validation"))
+        trained, held = (folder_of(cli, *given, "--split", of) for of in ("train", "validation"))
         assert held.name.startswith("validation-parquet-")
-        assert command.folder(*given) == trained
+        assert folder_of(cli, *given) == trained
         assert len(in_folder(held)) > 3 < len(in_folder(trained))
         assert not in_folder(held).keys() & in_folder(trained).keys()
         assert in_folder(held) + in_folder(trained) == tokenized(corpus, source)
         assert json.loads((held / "manifest.json").read_bytes())["split"] == "validation"
         assert "split" not in json.loads((trained / "manifest.json").read_bytes())
         for folder in (trained, held):
-            command("verify", "--folder", str(folder))
-    command("verify")
+            cli.out("verify", "--folder", str(folder))
+    cli.out("verify")
 
 
 @pytest.mark.parametrize("world", [1, 2, 3])
-def test_the_loader_reads_each_held_out_row_once(corpus: Any, command: Command, world: int) -> None:
-    held = {
-        source: in_folder(
-            command.folder("--source", source, "--split", "validation", "--format", "parquet")
-        )
-        for source in SOURCES
-    }
-    assert read(corpus, world=world) == held["prose"] + held["notes"]
+def test_the_loader_reads_each_held_out_row_once(corpus: Any, cli: Any, world: int) -> None:
+    asked = ("--split", "validation", "--format", "parquet")
+    held = {source: in_folder(folder_of(cli, "--source", source, *asked)) for source in SOURCES}
+    both = held["prose"] + held["notes"]
+    assert read(corpus, world=world) == both
     assert read(corpus, world=world, source="notes") == held["notes"]
-    assert in_folder(command.folder("--phase", "validation", "--format", "parquet")) == (
-        held["prose"] + held["notes"]
-    )
+    assert in_folder(folder_of(cli, "--phase", "validation", "--format", "parquet")) == both
 
 
-def test_no_phase_draws_what_is_held_out(corpus: Any, command: Command) -> None:
+def test_no_phase_draws_what_is_held_out(corpus: Any, cli: Any) -> None:
     held, trained = read(corpus), Counter[str]()
     for phase in PHASES:
         trained += read(corpus, split="train", phase=phase, epochs=2, batch_size=1)
     assert len(trained) > 20
     assert not trained.keys() & held.keys()
-    written = in_folder(command.folder("--phase", "general", "--format", "parquet"))
+    written = in_folder(folder_of(cli, "--phase", "general", "--format", "parquet"))
     assert written and not written.keys() & held.keys()
 
 
-def test_commands_say_what_is_held_out(corpus: Any, command: Command) -> None:
+def test_commands_say_what_is_held_out(corpus: Any, cli: Any) -> None:
     held = read(corpus, source="prose")
     doc_id, other = min(held), min(tokenized(corpus, "prose").keys() - held.keys())
-    numbers = json.loads(command("summary", "--json"))["held_out"]["prose"]
-    assert numbers == {
-        "documents": len(held),
-        "tokens": held.total(),
-        "sequences": len(held),  # mode buckets: one document each
-    }
+    numbers = cli.json("summary")["held_out"]["prose"]
+    # Mode buckets: one document each.
+    assert numbers == {"documents": len(held), "tokens": held.total(), "sequences": len(held)}
     said = f"prose: {len(held)} documents are held out for validation ({held.total()} tokens in"
-    assert said in command("summary")
-    plan = json.loads(command("plan", "--json"))
+    assert said in cli.out("summary")
+    plan = cli.json("plan")
     assert plan["phases"]["validation"]["sources"]["prose"]["planned_tokens"] == held.total()
     assert plan["phases"]["validation"]["verdict"] == "ok"
     asked = [plan["phases"][name]["sources"]["prose"]["planned_tokens"] for name in PHASES]
     assert plan["sources"]["prose"]["planned_tokens"] == sum(asked)
-    assert json.loads(command("trace", doc_id, "--json"))["split"] == "validation"
-    assert "split" not in json.loads(command("trace", other, "--json"))
-    assert "held out for validation: shard" in command("trace", doc_id)
-    sample = json.loads(command("trace", "--phase", "validation", "--sample", "0", "--json"))
+    assert cli.json("trace", doc_id)["split"] == "validation"
+    assert "split" not in cli.json("trace", other)
+    assert "held out for validation: shard" in cli.out("trace", doc_id)
+    sample = cli.json("trace", "--phase", "validation", "--sample", "0")
     text = sample["documents"][0]["text"][:30]
-    assert ": held out for validation" in command("find", text)
+    assert ": held out for validation" in cli.out("find", text)
     described = MIXED.describe(corpus, corpus.store.newest(MIXED, "validation"))
     assert described["epochs/prose"] == described["epochs/notes"] == 1
 
 
-def test_a_removed_copy_says_that_what_stays_for_it_is_held_out(
-    corpus: Any, command: Command
-) -> None:
+def test_a_removed_copy_says_that_what_stays_for_it_is_held_out(corpus: Any, cli: Any) -> None:
     kept = min(read(corpus, source="prose"))
     other = min(tokenized(corpus, "prose").keys() - read(corpus, source="prose").keys())
     for number, table in enumerate(deduped(corpus, "prose", "doc_id", "text")):
@@ -199,11 +159,11 @@ def test_a_removed_copy_says_that_what_stays_for_it_is_held_out(
     clusters = pl.concat([pl.read_parquet(corpus.store.path_of(manifest, f)) for f in files])
     copies = clusters.filter(pl.col("method").is_not_null())
     by_kept = dict(copies.select("kept_doc_id", "doc_id").iter_rows())
-    assert f"of {kept} (prose), which is held out for validation, cluster" in command(
+    assert f"of {kept} (prose), which is held out for validation, cluster" in cli.out(
         "trace", by_kept[kept]
     )
-    assert json.loads(command("trace", by_kept[kept], "--json"))["kept_split"] == "validation"
-    assert "held out" not in command("trace", by_kept[other])
+    assert cli.json("trace", by_kept[kept])["kept_split"] == "validation"
+    assert "held out" not in cli.out("trace", by_kept[other])
 
 
 def test_reports_say_what_is_held_out(corpus: Any) -> None:
@@ -217,24 +177,22 @@ def test_reports_say_what_is_held_out(corpus: Any) -> None:
     assert said["sharded"].items() >= expected.items()
 
 
-def test_a_removed_document_is_in_the_tagged_validation_alone(
-    corpus: Any, command: Command
-) -> None:
+def test_a_removed_document_is_in_the_tagged_validation_alone(corpus: Any, cli: Any) -> None:
     held = read(corpus)
     doc_id = next(each for each in sorted(held) if row_of(corpus, each) >= 0)
-    command("tag", "v1")
+    cli.out("tag", "v1")
     file, row = corpus.config.parent / "input/prose/a.jsonl", row_of(corpus, doc_id)
     content = file.read_bytes()
     end = content.index(b"\n", row)
     gone = b'{"text": "gone"}'.ljust(end - row)  # the others keep their places, and their ids
     file.write_bytes(content[:row] + gone + content[end:])
     build(corpus)
-    command("verify")
+    cli.out("verify")
     assert read(corpus) == Counter({each: n for each, n in held.items() if each != doc_id})
     assert read(corpus, data="v1") == held
     given = ("--source", "prose", "--format", "megatron", "--split")
     removed = [
-        json.loads((command.folder(*given, split) / "manifest.json").read_bytes())
+        json.loads((folder_of(cli, *given, split) / "manifest.json").read_bytes())
         for split in ("train", "validation")
     ]
     assert [said.get("removed_rows") for said in removed] == [None, 1]
@@ -249,16 +207,16 @@ def row_of(corpus: Any, doc_id: str) -> int:
     return next((row for file, row in found.select("file", "row").rows() if "a.jsonl" in file), -1)
 
 
-def test_a_takedown_takes_a_held_out_document(corpus: Any, command: Command) -> None:
+def test_a_takedown_takes_a_held_out_document(corpus: Any, cli: Any) -> None:
     held = read(corpus)
     doc_id = min(held)
-    command("takedown", "--doc", doc_id, "--reason", "asked for")
+    cli.out("takedown", "--doc", doc_id, "--reason", "asked for")
     build(corpus)
     assert read(corpus) == Counter({each: n for each, n in held.items() if each != doc_id})
-    assert main(["takedown", "prove"]) == 1  # older states have it
-    command("takedown", "prove", "--purge")
-    command("takedown", "prove")
-    command("gc")
+    cli.out("takedown", "prove", code=1)  # older states have it
+    cli.out("takedown", "prove", "--purge")
+    cli.out("takedown", "prove")
+    cli.out("gc")
     assert len(read(corpus)) == len(held) - 1
 
 
@@ -286,14 +244,14 @@ def test_validation_is_written_in_the_formats_that_phases_have(tmp_path: Path) -
 
 
 def test_commands_say_that_nothing_is_held_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
 ) -> None:
     about = CONFIG | {"holdout": {"share": 1e-9}}
     corpus = open_corpus(write_corpus(tmp_path, **about))
     build(corpus)
     monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "pipeline.yaml"))
-    assert "no document is held out" in command("plan")
-    assert main(["trace", "--sample", "0", "--phase", "validation"]) != 0
-    assert "no document is held out" in command.capfd.readouterr().err
-    assert main(["shards", "path", "--source", "prose", "--split", "validation"]) != 0
-    assert "has no shards of documents that are held out" in command.capfd.readouterr().err
+    assert "no document is held out" in cli.out("plan")
+    refused = cli.err(1, "trace", "--sample", "0", "--phase", "validation")
+    assert "no document is held out" in refused
+    refused = cli.err(1, "shards", "path", "--source", "prose", "--split", "validation")
+    assert "has no shards of documents that are held out" in refused

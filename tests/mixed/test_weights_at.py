@@ -17,7 +17,6 @@ from corpus_loader import CorpusLoader
 from corpus_loader.find_mixture import find_mixture
 from corpus_loader.mixture import Mixture, check_version, mixture_json, parse_mixture
 from pipeline_defs.commands.look.summary import summarize
-from pipeline_defs.commands.main import main as run
 from pipeline_defs.commands.train.plan import plan_corpus
 from resources.settings.phases import PhaseConfig
 from resources.store.loader_files import StoreFiles
@@ -107,10 +106,8 @@ def test_a_mixture_names_the_weights_and_older_loaders_refuse_it(tmp_path: Path)
     encoded = mixture_json(found)
 
     assert (encoded["version"], encoded["knots"]) == (6, (0.0, 1.0))
-    assert {source["name"]: source["weights_at"] for source in encoded["sources"]} == {
-        "prose": (1.0, 0.0),
-        "notes": (0.0, 1.0),
-    }
+    expected = {"prose": (1.0, 0.0), "notes": (0.0, 1.0)}
+    assert {source["name"]: source["weights_at"] for source in encoded["sources"]} == expected
     assert parse_mixture(to_json(encoded)) == found
     check_version(to_json(encoded))
     said = mixture_json(plain)
@@ -127,6 +124,8 @@ def test_the_fingerprint_names_the_weights(tmp_path: Path) -> None:
     back = {0.0: {"notes": 1}, 1.0: {"prose": 1}}
     bent = {0.0: {"prose": 1}, 0.5: {"prose": 1, "notes": 1}, 1.0: {"notes": 1}}
     assert fingerprint(swapped) == "786e6f1ce1c58e4d19e94182823e093f"
+    with pytest.raises(MixError, match="draws no sample"):
+        mixture(corpus_with(tmp_path, MAIN | {"tokens": 3}), "main")
     assert len({fingerprint(weights) for weights in (swapped, back, bent)}) == 3
 
 
@@ -147,17 +146,12 @@ def test_a_phase_goes_on_where_weights_stopped_changing(tmp_path: Path) -> None:
     order = first.order(first.seed)
     sources = order.samples(np.arange(8)).source.tolist()
 
-    assert {source.name: source.start for source in then.sources} == {
-        "prose": sources.count(0),
-        "notes": sources.count(1),
-    }
+    starts = {source.name: source.start for source in then.sources}
+    assert starts == {"prose": sources.count(0), "notes": sources.count(1)}
     changing = {"continues": "main", "weights_at": MAIN["weights_at"], "tokens": 48}
     both = mixture(corpus_with(tmp_path, MAIN, changing), "late")
     assert (mixture_json(both)["version"], both.knots) == (6, (0.0, 1.0))
-    assert [source.start for source in both.sources] == [
-        6,
-        7,
-    ]  # 48 tokens each; a row of notes has 4
+    assert [source.start for source in both.sources] == [6, 7]
 
 
 @pytest.mark.parametrize("tokens", [900, 901, 950])
@@ -178,10 +172,7 @@ def test_samples_of_other_lengths_keep_the_line_in_tokens(tmp_path: Path, tokens
 
 
 def test_the_plan_and_the_table_show_the_weights(
-    tmp_path: Path,
-    build: Build,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch, cli: Any
 ) -> None:
     corpus = corpus_with(tmp_path, MAIN)
     build(corpus, "mixed")
@@ -191,14 +182,12 @@ def test_the_plan_and_the_table_show_the_weights(
 
     assert (prose["weight"], prose["weights_at"], prose["planned_tokens"]) == (0.5, [1.0, 0.0], 48)
     assert "weights_at" not in found["late"]["sources"]["prose"]
-    assert run(["plan"]) == 0
-    shown = capsys.readouterr().out
+    shown = cli.out("plan")
     assert "from start to end" in shown and "100.0%, 0.0%" in shown
     said = json.loads(to_json(summarize(corpus)))["phases"]
     assert said["main"]["notes"]["weights_at"] == [0.0, 1.0]
     assert "weights_at" not in said["late"]["prose"]
-    assert run(["summary", "--stages"]) == 0
-    assert "0.0%, 100.0%" in capsys.readouterr().out
+    assert "0.0%, 100.0%" in cli.out("summary", "--stages")
 
 
 def test_a_corpus_is_built_read_by_ranks_and_resumed_by_others(tmp_path: Path) -> None:
@@ -245,13 +234,6 @@ def test_a_corpus_is_built_read_by_ranks_and_resumed_by_others(tmp_path: Path) -
     blocks = np.array([source for source, _ in whole])[: len(whole) // 8 * 8].reshape(-1, 8)
     line = np.interp(np.arange(len(blocks)) + 0.5, [0, len(whole) / 8], [0.9, 0.1]) * 8
     assert np.abs(np.count_nonzero(blocks == 0, axis=1) - line).max() < 2.1
-
-
-def test_a_phase_too_short_for_a_sample_is_refused(tmp_path: Path) -> None:
-    weights_at = {0.0: {"prose": 1}, 1.0: {"notes": 1}}
-    corpus = corpus_with(tmp_path, MAIN | {"weights_at": weights_at, "tokens": 3})
-    with pytest.raises(MixError, match="draws no sample"):
-        plan_mixed(corpus, "main")
 
 
 @pytest.mark.parametrize("batch_samples", [13, 512])

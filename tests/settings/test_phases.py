@@ -14,42 +14,57 @@ def phase(**config: object) -> PhaseConfig:
     return PhaseConfig.model_validate({"name": "general"} | config)
 
 
-@pytest.mark.parametrize(
-    ("config", "reason"),
-    [
-        ({}, "give either `weights`, `weighting` or `budgets`"),
-        ({"weights": {"a": 1}, "budgets": {"a": 1}}, "give either `weights`, `weighting`"),
-        ({"weights": {"a": 1}, "weighting": "natural"}, "give either `weights`, `weighting`"),
-        ({"weighting": "equal"}, "'natural', 'temperature' or 'unimax'"),
-        ({"budgets": {"a": 1}, "tokens": 5}, "`tokens` goes with `weights` or `weighting`"),
-        ({"budgets": {"a": 1}, "one_epoch_of": "a"}, "`one_epoch_of` goes with `weights`"),
-        ({"weights": {"a": 1}, "tokens": 5, "one_epoch_of": "a"}, "`tokens` or `one_epoch_of`"),
-        ({"weights": {"a": 1}, "one_epoch_of": "b"}, "names 'b', which has no share here"),
-        ({"weights": {"a": 1, "b": 0}, "one_epoch_of": "b"}, "names 'b', which has no share"),
-        ({"weighting": "natural", "sources": ["a"], "one_epoch_of": "b"}, "which has no share"),
-        ({"weights": {"a": 1}, "sources": ["a"]}, "`sources` goes with `weighting`"),
-        ({"weighting": "natural", "sources": []}, "`sources` is empty"),
-        (
-            {"weighting": "natural", "exponent": 0.5},
-            "`exponent` goes with `weighting: temperature`",
-        ),
-        ({"weighting": "temperature", "exponent": 1.5}, "less than or equal to 1"),
-        ({"weights": {"a": 2, "b": -1}}, "weight of 'b' is -1.0; it must be 0 or more"),
-        ({"weights": {"a": math.nan}}, "weight of 'a' is nan"),
-        ({"weights": {"a": math.inf}}, "weight of 'a' is inf"),
-        ({"weights": {"a": 0}}, "the weights sum to 0"),
-        ({"weights": {}}, "the weights sum to 0"),
-        ({"budgets": {"a": 1.5}}, "valid integer"),
-        ({"weights": {"a": 1}, "tokens": 0}, "greater than or equal to 1"),
-        ({"weights": {"a": 1}, "epochs": {"a": 0}}, "epochs of 'a' is 0.0; it must be more than 0"),
-        ({"weights": {"a": 1}, "epochs": {"a": math.inf}}, "epochs of 'a' is inf"),
-        ({"weights": {"a": 1}, "batch_samples": 4097}, "less than or equal to 4096"),
-        ({"weights": {"a": 1}, "max_epochs": math.inf}, "finite number"),
-        ({"weights": {"a": 1}, "target_bytes": 1 << 40}, "less than or equal to 2147483648"),
-        ({"weights": {"a": 1}, "buckets": ["64", "64"]}, "each once"),
-        ({"weights": {"a": 1}, "formats": ["json"]}, "formats here: parquet, megatron"),
-        ({"weights": {"a": 1}, "wieghts": {}}, "Extra inputs"),
-    ],
+@cases(
+    r"""
+    config | reason
+    {} | give either `weights`, `weighting` or `budgets`
+    {"weights": {"a": 1}, "budgets": {"a": 1}} | give either `weights`, `weighting`
+    {"weights": {"a": 1}, "weighting": "natural"} | give either `weights`, `weighting`
+    {"weighting": "equal"} | "'natural', 'temperature' or 'unimax'"
+    {"budgets": {"a": 1}, "tokens": 5} | `tokens` goes with `weights` or `weighting`
+    {"budgets": {"a": 1}, "one_epoch_of": "a"} | `one_epoch_of` goes with `weights`
+    {"weights": {"a": 1}, "tokens": 5, "one_epoch_of": "a"} | `tokens` or `one_epoch_of`
+    {"weights": {"a": 1}, "one_epoch_of": "b"} | names 'b', which has no share here
+    {"weights": {"a": 1, "b": 0}, "one_epoch_of": "b"} | names 'b', which has no share
+    {"weighting": "natural", "sources": ["a"], "one_epoch_of": "b"} | which has no share
+    {"weights": {"a": 1}, "sources": ["a"]} | `sources` goes with `weighting`
+    {"weighting": "natural", "sources": []} | `sources` is empty
+    {"weighting": "natural", "exponent": 0.5} | `exponent` goes with `weighting: temperature`
+    {"weighting": "temperature", "exponent": 1.5} | less than or equal to 1
+    {"weights": {"a": 2, "b": -1}} | weight of 'b' is -1.0; it must be 0 or more
+    {"weights": {"a": nan}} | weight of 'a' is nan
+    {"weights": {"a": inf}} | weight of 'a' is inf
+    {"weights": {"a": 0}} | the weights sum to 0
+    {"weights": {}} | the weights sum to 0
+    {"budgets": {"a": 1.5}} | valid integer
+    {"weights": {"a": 1}, "tokens": 0} | greater than or equal to 1
+    {"weights": {"a": 1}, "epochs": {"a": 0}} | epochs of 'a' is 0.0; it must be more than 0
+    {"weights": {"a": 1}, "epochs": {"a": inf}} | epochs of 'a' is inf
+    {"weights": {"a": 1}, "batch_samples": 4097} | less than or equal to 4096
+    {"weights": {"a": 1}, "max_epochs": inf} | finite number
+    {"weights": {"a": 1}, "target_bytes": 1 << 40} | less than or equal to 2147483648
+    {"weights": {"a": 1}, "buckets": ["64", "64"]} | each once
+    {"weights": {"a": 1}, "formats": ["json"]} | formats here: parquet, megatron
+    {"weights": {"a": 1}, "wieghts": {}} | Extra inputs
+    {"weights_at": {0.0: WEB, 1.0: BOTH}, "weights": WEB} | give either .* or `weights_at`
+    {"weights_at": {0.0: WEB}} | r"for the shares \[0.0\] of the phase; they must ascend"
+    {"weights_at": {}} | the weights sum to 0
+    {"weights_at": {0.1: WEB, 1.0: BOTH}} | r"\[0.1, 1.0\] of the phase; they must ascend"
+    {"weights_at": {0.0: WEB, 0.9: BOTH}} | they must ascend from 0.0 to 1.0
+    {"weights_at": {0.0: WEB, 1.0: BOTH, 0.5: WEB}} | they must ascend from 0.0 to 1.0
+    {"weights_at": {0.0: WEB, nan: WEB, 1.0: BOTH}} | they must ascend from 0.0 to
+    {"weights_at": {0.0: WEB, 1.0: {"web": -1.0}}} | weight of 'web' is -1.0
+    {"weights_at": {0.0: WEB, 1.0: {"web": 0}}} | the weights sum to 0
+    {"weights_at": {0.0: WEB, 1.0: {}}} | the weights sum to 0
+    {"weights_at": {0.0: WEB, 1.0: BOTH}, "one_bucket_batches": True}
+    | `weights_at` does not go with `one_bucket_batches`
+    {"weights_at": {0.0: WEB, 1.0: BOTH}, "one_epoch_of": "wiki"} | which has no share here
+    {"weights_at": {0.0: WEB, 1.0: BOTH}, "sources": ["web"]} | `sources` goes with
+""",
+    nan=math.nan,
+    inf=math.inf,
+    WEB={"web": 1.0},
+    BOTH={"web": 0.5, "books": 0.5},
 )
 def test_bad_phases_are_refused(config: dict[str, object], reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
@@ -66,23 +81,16 @@ def test_sources_are_those_with_a_share() -> None:
 
 def test_every_name_of_a_source_is_found_with_its_place() -> None:
     config = phase(weighting="natural", sources=["a", "b"], epochs={"c": 2}, one_epoch_of="b")
-    assert list(config.references()) == [
-        (("epochs", "c"), "c"),
-        (("sources", 0), "a"),
-        (("sources", 1), "b"),
-        (("one_epoch_of",), "b"),
-    ]
+    listed = [(("sources", 0), "a"), (("sources", 1), "b")]
+    others = [(("epochs", "c"), "c"), *listed, (("one_epoch_of",), "b")]
+    assert list(config.references()) == others
     assert list(phase(budgets={"d": 1}).references()) == [(("budgets", "d"), "d")]
 
 
 def test_a_phase_continues_another_by_its_name_or_at_a_position() -> None:
     late = {"weights": {"a": 1}, "tokens": 5}
-    named = phase(**late, continues="general").continues
-    assert (
-        named
-        == phase(**late, continues={"phase": "general"}).continues
-        == Continued(phase="general")
-    )
+    for general in ("general", {"phase": "general"}):
+        assert phase(**late, continues=general).continues == Continued(phase="general")
     at = phase(**late, continues={"phase": "general", "at": 512})
     assert at.model_dump(mode="json")["continues"] == {"phase": "general", "at": 512}
     assert "continues" not in phase(**late).model_dump(mode="json")
@@ -127,43 +135,13 @@ def test_phases_with_the_same_windows_and_buckets_continue_each_other(tmp_path: 
     assert settings.phase("late").continues == Continued(phase="main")
 
 
-WEB, BOTH = {"web": 1.0}, {"web": 0.5, "books": 0.5}
-
-
-@pytest.mark.parametrize(
-    ("config", "reason"),
-    [
-        ({"weights_at": {0.0: WEB, 1.0: BOTH}, "weights": WEB}, "give either .* or `weights_at`"),
-        ({"weights_at": {0.0: WEB}}, r"for the shares \[0.0\] of the phase; they must ascend"),
-        ({"weights_at": {}}, "the weights sum to 0"),
-        ({"weights_at": {0.1: WEB, 1.0: BOTH}}, r"\[0.1, 1.0\] of the phase; they must ascend"),
-        ({"weights_at": {0.0: WEB, 0.9: BOTH}}, "they must ascend from 0.0 to 1.0"),
-        ({"weights_at": {0.0: WEB, 1.0: BOTH, 0.5: WEB}}, "they must ascend from 0.0 to 1.0"),
-        ({"weights_at": {0.0: WEB, math.nan: WEB, 1.0: BOTH}}, "they must ascend from 0.0 to"),
-        ({"weights_at": {0.0: WEB, 1.0: {"web": -1.0}}}, "weight of 'web' is -1.0"),
-        ({"weights_at": {0.0: WEB, 1.0: {"web": 0}}}, "the weights sum to 0"),
-        ({"weights_at": {0.0: WEB, 1.0: {}}}, "the weights sum to 0"),
-        (
-            {"weights_at": {0.0: WEB, 1.0: BOTH}, "one_bucket_batches": True},
-            "`weights_at` does not go with `one_bucket_batches`",
-        ),
-        ({"weights_at": {0.0: WEB, 1.0: BOTH}, "one_epoch_of": "wiki"}, "which has no share here"),
-        ({"weights_at": {0.0: WEB, 1.0: BOTH}, "sources": ["web"]}, "`sources` goes with"),
-    ],
-)
-def test_bad_weights_that_change_are_refused(config: dict[str, object], reason: str) -> None:
-    with pytest.raises(ValidationError, match=reason):
-        phase(**config)
-
-
 def test_sources_of_weights_that_change_are_those_with_a_weight_anywhere() -> None:
     found = phase(weights_at={0: {"web": 1, "wiki": 0}, 0.5: {"books": 1, "web": 1}, 1: {"web": 1}})
 
     assert found.sources_of(()) == ("web", "books")
     assert found.named_sources(()) == ("web", "wiki", "books")
-    assert [keys for keys, name in found.references() if name == "books"] == [
-        ("weights_at", "0.5", "books")
-    ]
+    expected = [("weights_at", "0.5", "books")]
+    assert [keys for keys, name in found.references() if name == "books"] == expected
     assert "weights_at" not in phase(weights={"web": 1}).model_dump(mode="json")
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from format_folders import SPAN, about_of, seeded_rows, shard_of, write_shards
 from prelude import Any, Callable, Path, example, given, json, np, pl, pytest, settings, st
+from tables import cases
 
 from assets.sharded.formats import FORMATS, FormatError, arrow, base
 from assets.sharded.formats.datatrove import for_people
@@ -75,9 +76,8 @@ def read_mds(folder: Path, dtype: str) -> Rows:
 def read_litdata(folder: Path, dtype: str) -> Rows:
     rows: Rows = []
     index = json.loads((folder / "index.json").read_bytes())
-    assert index["config"]["data_format"] == [
-        f"no_header_numpy:{'5' if dtype == 'uint16' else '6'}"
-    ]
+    code = "5" if dtype == "uint16" else "6"
+    assert index["config"]["data_format"] == [f"no_header_numpy:{code}"]
     head_bytes = {"TokensLoader": 0, "PyTreeLoader": 4}[index["config"]["item_loader"]]
     for chunk in index["chunks"]:
         data = (folder / chunk["filename"]).read_bytes()
@@ -206,15 +206,9 @@ def test_arrays_give_the_bytes_of_lists(name: str, tmp_path: Path) -> None:
 
 
 def test_spans_lie_beside_the_megatron_pair(tmp_path: Path) -> None:
-    shard = shard_of([[1, 2, 3, 0], [4, 5, 6, 7]]).with_columns(
-        spans=pl.Series(
-            [
-                [span("0" * 31 + "1", 5, 2), span("f" * 32, 0, 1)],
-                [span("0123456789abcdef" * 2, 70_000, 4)],
-            ],
-            dtype=pl.List(SPAN),
-        )
-    )
+    first = [span("0" * 31 + "1", 5, 2), span("f" * 32, 0, 1)]
+    spans = pl.Series([first, [span("0123456789abcdef" * 2, 70_000, 4)]], dtype=pl.List(SPAN))
+    shard = shard_of([[1, 2, 3, 0], [4, 5, 6, 7]]).with_columns(spans=spans)
 
     write_shards(tmp_path, "megatron", [shard], about_of(sequence_length=4))
 
@@ -234,32 +228,19 @@ def span(doc_id: str, start: int, length: int) -> dict[str, Any]:
     return {"doc_id": doc_id, "start": start, "length": length}
 
 
-@pytest.mark.parametrize("name", FORMAT_NAMES[1:])
-def test_an_empty_row_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=f"{name}: row 1 of the shard has 0 tokens"):
-        write_shards(tmp_path, name, [shard_of([[1], [], [2]])], about_of())
-
-
-def test_a_row_of_another_length_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="row 2 of the shard has 3 tokens, where 2 are promised"):
-        write_shards(
-            tmp_path, "mds", [shard_of([[1, 2], [3, 4], [5, 6, 7]])], about_of("uint16", 2)
-        )
-
-
-def test_ids_of_another_width_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="the shard has uint16 ids, its source uint32"):
-        write_shards(tmp_path, "npy", [shard_of([[1]])], about_of("uint32"))
-
-
-@pytest.mark.parametrize("name", ["mds", "litdata"])
-def test_a_shard_beyond_32_bit_offsets_is_refused(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@cases("""
+    name | rows                        | about         | message
+    mds  | [[1, 2], [3, 4], [5, 6, 7]] | ("uint16", 2) | shard has 3 tokens, where 2 are promised
+    npy  | [[1]]                       | ("uint32",)   | the shard has uint16 ids, its source uint32
+""")
+def test_rows_that_are_not_as_promised_are_refused(
+    name: str, rows: Rows, about: Any, message: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(base, "MAX_BYTES", 100)
-
-    with pytest.raises(FormatError, match=r"its offsets end at 4 GiB.*target_bytes"):
-        write_shards(tmp_path, name, [shard_of([[1] * 50])], about_of())
+    with pytest.raises(FormatError, match=message):
+        write_shards(tmp_path, name, [shard_of(rows)], about_of(*about))
+    for each in FORMAT_NAMES[1:]:
+        with pytest.raises(FormatError, match=f"{each}: row 1 of the shard has 0 tokens"):
+            write_shards(tmp_path / each, each, [shard_of([[1], [], [2]])], about_of())
 
 
 @pytest.mark.parametrize("name", ["mds", "litdata"])
@@ -271,7 +252,7 @@ def test_a_shard_may_end_at_the_last_offset(
     monkeypatch.setattr(base, "MAX_BYTES", file.bytes)
     write_shards(tmp_path, name, [shard_of([[1] * 50])], about_of())
     monkeypatch.setattr(base, "MAX_BYTES", file.bytes - 1)
-    with pytest.raises(FormatError, match="offsets end"):
+    with pytest.raises(FormatError, match=r"its offsets end at 4 GiB.*target_bytes"):
         write_shards(tmp_path, name, [shard_of([[1] * 50])], about_of())
 
 
@@ -354,10 +335,8 @@ def test_litdatas_index_has_the_rows_and_tokens_of_each_chunk(tmp_path: Path) ->
 
     index = json.loads((tmp_path / "index.json").read_bytes())
     assert index["config"]["chunk_size"] == 5
-    assert [(chunk["chunk_size"], chunk["dim"]) for chunk in index["chunks"]] == [
-        (3, 192),
-        (5, 320),
-    ]
+    sizes = [(chunk["chunk_size"], chunk["dim"]) for chunk in index["chunks"]]
+    assert sizes == [(3, 192), (5, 320)]
 
 
 def test_litdata_and_arrow_name_a_new_state_for_new_shards(tmp_path: Path) -> None:

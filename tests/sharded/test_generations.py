@@ -104,6 +104,7 @@ def test_what_is_new_forms_a_generation_bucket_after_bucket() -> None:
 
     assert numbers_in(first) == [[1, 2, 4, 3, 5]]
     assert first[0].owners == [0, 0, 1, 0, 1]
+    assert night(first, []) == []  # a source that lost all has no generation
 
 
 def test_a_new_part_alone_is_read() -> None:
@@ -146,19 +147,9 @@ def test_removed_sequences_are_marked_until_there_are_too_many() -> None:
     assert numbers_in(marked) == [[*range(8)]]
     assert marked[0].owners == [0] * 6 + [REMOVED] * 2
     assert numbers_in(rewritten) == [[*range(5)]]
-
-
-def test_a_sequence_that_comes_back_is_new() -> None:
-    first = night([], [part("a", range(20))])
-    without = night(first, [part("a", range(19))])
-
-    again = night(without, [part("a", range(20))])
-
+    without = night(night([], [part("a", range(20))]), [part("a", range(19))])
+    again = night(without, [part("a", range(20))])  # one that comes back is new
     assert numbers_in(again) == [[*range(20)], [19]]
-
-
-def test_a_source_that_lost_all_has_no_generation() -> None:
-    assert night(night([], [part("a", [1, 2])]), []) == []
 
 
 @pytest.mark.parametrize(
@@ -343,13 +334,9 @@ def test_the_sequences_of_each_night_are_spread_over_the_order() -> None:
     nights = night_of(drawn(states))
     places = (np.arange(len(nights)) + 0.5) / len(nights)
 
-    assert [(len(state.numbers), len(state.live())) for state in states] == [
-        (8_000, 7_300),
-        (1_500, 1_500),
-        (600, 600),
-    ]
-    assert [round(float(places[nights == number].mean()), 3) for number in range(8)] == [
-        *(0.501, 0.494, 0.497, 0.518, 0.472, 0.486, 0.502, 0.517),
-    ]
+    sizes = [(len(state.numbers), len(state.live())) for state in states]
+    assert sizes == [(8_000, 7_300), (1_500, 1_500), (600, 600)]
+    means = [round(float(places[nights == number].mean()), 3) for number in range(8)]
+    assert means == [0.501, 0.494, 0.497, 0.518, 0.472, 0.486, 0.502, 0.517]
     assert round(chi2_per_freedom(nights), 3) == 1.024
     assert round(chi2_per_freedom(night_of(stored(states)))) == 167  # shard after shard

@@ -425,11 +425,8 @@ def test_who_misses_a_pile_finds_the_shard_that_another_run_published(tmp_path: 
     assert "FileNotFoundError" in str(failed.error)
     outcomes = run_sharded(corpus, plan.tasks, gather_late)
 
-    assert [record.name for outcome in outcomes for record in outcome.records] == [
-        "ledger",
-        "g0001-shard-00000",
-        "index",
-    ]
+    expected = ["ledger", "g0001-shard-00000", "index"]
+    assert [record.name for outcome in outcomes for record in outcome.records] == expected
 
 
 def test_parts_committed_while_shards_were_planned_are_refused(

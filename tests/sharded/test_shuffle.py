@@ -82,11 +82,8 @@ def test_shards_are_as_many_as_the_target_size_needs() -> None:
         "one over": BucketSize(513, 513),
     }
     plans = plan_bucket_shards("web", buckets, TOKEN_BYTES, KIB)
-    assert [(p.bucket, p.name, p.first_shard, p.num_shards) for p in plans] == [
-        (0, "small", 0, 1),
-        (1, "none", 1, 0),
-        (2, "one over", 1, 2),
-    ]
+    expected = [(0, "small", 0, 1), (1, "none", 1, 0), (2, "one over", 1, 2)]
+    assert [(p.bucket, p.name, p.first_shard, p.num_shards) for p in plans] == expected
 
 
 def test_a_sequence_larger_than_a_shard_is_not_cut() -> None:

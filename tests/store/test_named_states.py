@@ -53,9 +53,7 @@ def build(corpus: Corpus, source: str, files: dict[str, str]) -> None:
             parts = tuple(publish(folder, name, files[name]) for name in sorted(files))
             fingerprint = fingerprint_of([part.fingerprint for part in parts], {}, about)
             stats = add_stats(part.stats for part in parts)
-            folder.commit(
-                Manifest(stage, source, fingerprint, "1", {}, parts, stats, provenance=about)
-            )
+            folder.commit(Manifest(stage, source, fingerprint, "1", {}, parts, stats, about))
         made = {stage: fingerprint}
 
 

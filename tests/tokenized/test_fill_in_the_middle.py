@@ -56,12 +56,10 @@ def spelled(given_form: TokenFormat, *texts: str) -> list[str]:
 
 def test_prefix_first_and_suffix_first() -> None:
     # The numbers of the second document are 8 and 6 modulo its 12 places: "abc de", "f ", "ghi".
-    assert spelled(form(spm_rate=0), "", "abc def ghi") == [PSM]
-    assert spelled(form(spm_rate=1), "", "abc def ghi") == [SPM]
-
-
-PSM = "<|fim_prefix|>abc de<|fim_suffix|>ghi<|fim_middle|>f <|endoftext|>"
-SPM = "<|fim_prefix|><|fim_suffix|>ghi<|fim_middle|>abc def <|endoftext|>"
+    psm = "<|fim_prefix|>abc de<|fim_suffix|>ghi<|fim_middle|>f <|endoftext|>"
+    spm = "<|fim_prefix|><|fim_suffix|>ghi<|fim_middle|>abc def <|endoftext|>"
+    assert spelled(form(spm_rate=0), "", "abc def ghi") == [psm]
+    assert spelled(form(spm_rate=1), "", "abc def ghi") == [spm]
 
 
 def test_sections_are_in_the_order_in_which_they_are_stored() -> None:
@@ -141,15 +139,10 @@ def test_slices_pieces_and_encoders_do_not_show(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_drawn_is_golden() -> None:
     heads = np.arange(8, dtype=np.uint64) << np.uint64(60)
     draws = draw(heads, form(0.5).fill)  # type: ignore[arg-type]
-    assert (draws.is_rearranged.tolist(), draws.is_spm.tolist()) == DRAWN
-    assert (draws.numbers[:4] % np.uint64(1000)).tolist() == NUMBERS
-
-
-DRAWN = (
-    [False, True, True, False, False, False, True, True],
-    [False, False, False, False, True, False, False, True],
-)
-NUMBERS = [[156, 588], [152, 605], [438, 67], [199, 490]]
+    assert draws.is_rearranged.nonzero()[0].tolist() == [1, 2, 6, 7]
+    assert draws.is_spm.nonzero()[0].tolist() == [4, 7]
+    numbers = (draws.numbers[:4] % np.uint64(1000)).tolist()
+    assert numbers == [[156, 588], [152, 605], [438, 67], [199, 490]]
 
 
 def test_shares_are_those_of_the_config() -> None:

@@ -27,10 +27,8 @@ def numbers(*rows: tuple[str, str | None, int], num_marks: int = 1) -> LanguageC
     """Of documents (text, language, stored ids); 0 ids: the document was rejected."""
     ids = [str(row) for row in range(len(rows))]
     texts, languages = [row[0] for row in rows], [row[1] for row in rows]
-    documents = pl.DataFrame(
-        {"doc_id": ids, "text": texts, "lang": languages},
-        schema=dict.fromkeys(("doc_id", "text", "lang"), pl.String),
-    )
+    columns = {"doc_id": ids, "text": texts, "lang": languages}
+    documents = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
     tokens = pl.Series([[0] * row[2] for row in rows], dtype=pl.List(pl.UInt16))
     encoded = pl.DataFrame({"doc_id": documents["doc_id"], "tokens": tokens})
     kinds = np.zeros(1, np.uint8)
@@ -49,12 +47,9 @@ def test_text_and_tokens_are_counted_by_language() -> None:
     }
 
 
-def test_marks_are_no_text() -> None:
+def test_marks_are_no_text_and_no_documents_give_zeros() -> None:
     found = numbers(("a", "en", 3), ("b", "en", 3), num_marks=2)
     assert found.text_tokens_by_language == {"en": 2}
-
-
-def test_no_documents_give_zeros() -> None:
     found = numbers()
     assert found.text_chars == 0
     assert fertility(found) == {}
@@ -68,21 +63,16 @@ def test_fertility_is_text_per_token_the_largest_language_first() -> None:
 
 def test_ids_that_are_never_or_hardly_used_are_counted() -> None:
     counts = np.array([0, 1, 9, 10, 500, 0, 0, 3], np.uint64)
-    assert vocabulary_numbers(counts) == {
-        "vocabulary_used_share": 5 / 8,
-        "vocabulary_unused": 3,
-        "vocabulary_used_rarely": 3,
-    }
+    expected = {"vocabulary_used_share": 5 / 8, "vocabulary_unused": 3, "vocabulary_used_rarely": 3}
+    assert vocabulary_numbers(counts) == expected
 
 
 def test_the_report_has_a_row_for_every_language() -> None:
     shown = report_markdown(COUNTS, np.arange(40, dtype=np.uint64))
     assert "| language | bytes per token" in shown["fertility"]
     assert "| en | 4.000 | 4.000 | 20 |" in shown["fertility"]
-    assert chart(shown["fertility"])["bars"] == [
-        ["en", 4.0, "4.00 bytes, 4.00 chars"],
-        ["de", 3.0, "3.00 bytes, 2.80 chars"],
-    ]
+    expected = [["en", 4.0, "4.00 bytes, 4.00 chars"], ["de", 3.0, "3.00 bytes, 2.80 chars"]]
+    assert chart(shown["fertility"])["bars"] == expected
     assert [0.5, "never"] in chart(shown["vocabulary"])["panels"][0]["ticks"]
 
 
@@ -102,14 +92,10 @@ def chart(markdown: str) -> dict[str, Any]:
     return found
 
 
-def test_a_language_from_a_document_is_escaped() -> None:
+def test_a_language_is_escaped_and_an_unused_vocabulary_can_be_drawn() -> None:
     counts = LanguageCounts(5, {"<b>": 5}, {"<b>": 5}, {"<b>": 5})
     shown = report_markdown(counts, np.zeros(3, np.uint64))
     assert "<b>" not in shown["fertility"]
-
-
-def test_an_unused_vocabulary_can_be_drawn() -> None:
-    shown = report_markdown(LanguageCounts(), np.zeros(3, np.uint64))
     assert chart(shown["vocabulary"])["panels"][0]["heights"] == [3, 0]
 
 

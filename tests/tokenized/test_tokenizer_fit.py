@@ -11,13 +11,7 @@ from assets.tokenized.tokenizer_fit import sum_by_language, text_fits, warn_of_f
 
 
 def served(
-    source: str,
-    language: str,
-    tokens: int,
-    per_token: float,
-    *,
-    byte: float = 0,
-    unknown: float = 0,
+    source: str, language: str, tokens: int, per_token: float, byte: float = 0, unknown: float = 0
 ) -> TextFit:
     """Texts with so many bytes per token, and shares of tokens of other kinds."""
     return TextFit(
@@ -38,9 +32,21 @@ def warning(*texts: TextFit, sample: list[TextFit] = SAMPLE) -> str:
     return "".join(warn_of_fit(texts, sample, [served("other", "en", 10**6, 4.4)]))
 
 
-def test_text_like_that_of_the_sample_is_no_reason_to_warn() -> None:
-    assert warning(served("web", "en", 10**7, 4.0)) == ""
-    assert warning(served("wiki", "zh", 10**7, 2.9, byte=0.05)) == ""
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [served("web", "en", 10**7, 4.0)],  # like that of the sample
+        [served("wiki", "zh", 10**7, 2.9, byte=0.05)],
+        [served("web", "en", 4_000, 1.0)],  # too little text
+        [served("laws", "el", 4_000, 1.0)],
+        [served("web", "en", 5_100, 3.3)],  # 25 % fewer, of a few documents
+        # A language of less than a hundredth.
+        [served("web", "en", 10**6, 4.4), served("web", "th", 9_000, 1.0, byte=0.9)],
+        [],
+    ],
+)
+def test_text_that_is_no_reason_to_warn(texts: list[TextFit]) -> None:
+    assert warning(*texts) == ""
 
 
 def test_a_source_that_takes_more_tokens_than_in_training_is_named_with_both_numbers() -> None:
@@ -59,41 +65,20 @@ def test_a_new_language_of_a_known_source_is_named() -> None:
 
 def test_a_new_source_is_compared_with_its_language_in_other_sources() -> None:
     assert warning(served("chat", "zh", 10**6, 2.5)).count("'zh'") == 0
-    assert "'zh': 1.20 bytes per token, 62% fewer than 3.20 in other sources" in warning(
-        served("chat", "zh", 10**6, 1.2)
-    )
+    shown = warning(served("chat", "zh", 10**6, 1.2))
+    assert "'zh': 1.20 bytes per token, 62% fewer than 3.20 in other sources" in shown
 
 
-def test_unknown_tokens_are_named() -> None:
+def test_unknown_tokens_and_many_languages_are_named() -> None:
     shown = warning(served("web", "en", 10**6, 4.4, unknown=0.03))
     assert "3.0% of the tokens are unknown, not 0.0%" in shown
+    texts = [served("laws", f"l{number}", 10**5, 1.0) for number in range(9)]
+    assert "; and 5 more languages. `corpus" in warning(*texts)
 
 
 def test_a_loaded_tokenizer_is_compared_with_the_other_sources() -> None:
     shown = warning(served("laws", "el", 10**6, 1.3, byte=0.7), sample=[])
     assert "70% fewer than 4.40" in shown and "on average in the other sources" in shown
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        served("web", "en", 4_000, 1.0),  # too little text
-        served("laws", "el", 4_000, 1.0),
-        served("web", "en", 5_100, 3.3),  # 25 % fewer, of a few documents
-    ],
-)
-def test_little_text_is_no_reason_to_warn(text: TextFit) -> None:
-    assert warning(text) == ""
-
-
-def test_a_language_of_less_than_a_hundredth_is_no_reason_to_warn() -> None:
-    texts = [served("web", "en", 10**6, 4.4), served("web", "th", 9_000, 1.0, byte=0.9)]
-    assert warning(*texts) == ""
-
-
-def test_many_languages_are_counted() -> None:
-    texts = [served("laws", f"l{number}", 10**5, 1.0) for number in range(9)]
-    assert "; and 5 more languages. `corpus" in warning(*texts)
 
 
 def test_counts_of_the_same_language_add_up() -> None:
@@ -153,7 +138,3 @@ def test_ids_and_kinds_are_counted_as_a_loop_does(ids: list[list[int]]) -> None:
     for kind in (UNKNOWN_TOKEN, BYTE_TOKEN):
         assert found[kind].tolist() == [sum(kinds[i] == kind for i in each) for each in ids]
     assert found[0].sum() == 0
-
-
-def test_a_source_without_tokens_is_not_compared() -> None:
-    assert warn_of_fit([], SAMPLE, []) == []

@@ -1,0 +1,39 @@
+"""Web servers on the loopback address, for as long as a test needs them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socketserver import BaseRequestHandler
+from threading import Thread
+from typing import Any
+
+
+class Server(ThreadingHTTPServer):
+    request_queue_size = 64  # of 5, some of 16 at once would wait a second to be let in
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Files of a folder, without a log."""
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def served(handler: Callable[..., BaseRequestHandler]) -> Iterator[str]:
+    """The URL of a server whose requests a handler answers."""
+    with Server(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def served_folder(folder: Path) -> AbstractContextManager[str]:
+    """The URL of a server of a folder's files."""
+    return served(partial(Quiet, directory=str(folder)))
