@@ -281,7 +281,7 @@ def test_every_score_of_every_text_is_a_number_or_a_null_that_is_documented(
     assert nulls <= NUMBERS_OR_NULL.keys()
 
 
-def test_every_rule_there_is_is_tried() -> None:
+def test_every_rule_there_is_is_tried_and_shares_lie_between_nothing_and_everything() -> None:
     _, decisions = filter_documents(documents(bad_texts()), everything(), filter_data())
 
     tried = {
@@ -293,11 +293,6 @@ def test_every_rule_there_is_is_tried() -> None:
         if isinstance(info.json_schema_extra, dict)
     }
     assert tried - set(decisions.columns) == {"fasttext_score"}
-
-
-def test_shares_lie_between_nothing_and_everything() -> None:
-    _, decisions = filter_documents(documents(bad_texts()), everything(), filter_data())
-
     densities = ["lang_score", "quality_score", "vocabulary_density", "profanity_density"]
     shares = [name for name in decisions.columns if name.endswith("_share")] + densities
     assert len(shares) > 35

@@ -14,9 +14,8 @@ from assets.filtered.rules.rules import Direction, Rule
 
 NAN = float("nan")
 WORDS = Rule("gopher_quality.too_few_words", "word_count", 50, "below", "min_words")
-BULLETS = Rule(
-    "gopher_quality.too_many_bullet_lines", "bullet_line_share", 0.9, "above", "max_bullet_lines"
-)
+BULLET_LINES = "gopher_quality.too_many_bullet_lines"
+BULLETS = Rule(BULLET_LINES, "bullet_line_share", 0.9, "above", "max_bullet_lines")
 LISTS = Rule("fineweb.list_like", "list_ratio", 0.3, "above", "max_list_ratio")
 RULES = (WORDS, BULLETS, LISTS)
 
@@ -83,10 +82,7 @@ def test_an_amount_cuts_no_more_than_it_may(scores: list[float], cut: int) -> No
 def test_limits_are_rounded_away_from_the_text(rule: Rule, cut: int, limit: float) -> None:
     scores = np.array([0.07, NAN, 0.4567, 0.1, 0.12345])
     assert limit_at(scores, rule, cut) == limit
-
-
-def test_large_amounts_keep_three_digits() -> None:
-    assert limit_at(np.array([123_456.0]), LISTS, 0) == 124_000
+    assert limit_at(np.array([123_456.0]), LISTS, 0) == 124_000  # large amounts: three digits
 
 
 @pytest.mark.parametrize(
@@ -161,16 +157,13 @@ def test_languages_of_a_hundred_documents_have_limits_of_their_own() -> None:
     assert {lang: len(rows) for lang, rows in one.items()} == {"*": 120}
 
 
-def test_few_other_documents_have_the_widest_limit() -> None:
+def test_few_other_documents_have_the_widest_limit_and_a_rule_without_scores_none() -> None:
     languages = pl.Series(["de"] * 200 + ["fr"] * 200 + ["la"] * 3)
     words = np.concatenate([np.arange(100, 300), np.arange(40, 240), [70, 80, 90]]).astype(float)
+    table = {"word_count": words, "list_ratio": np.full(403, NAN)}
     groups = language_rows(languages, 403)
-    found = propose_limits([WORDS], lambda _: words, groups, np.zeros(403, bool), 0.9)
+    lost = np.zeros(403, bool)
+    found = propose_limits([WORDS, LISTS], table.__getitem__, groups, lost, 0.9)
+    assert found.keys() == {WORDS.name}
     limits = found[WORDS.name]
     assert limits["de"] == 120 and limits["fr"] == limits["*"] == 60
-
-
-def test_a_rule_without_scores_is_left_out() -> None:
-    empty = np.full(100, NAN)
-    groups = language_rows(None, 100)
-    assert propose_limits([LISTS], lambda _: empty, groups, np.zeros(100, bool), 0.9) == {}

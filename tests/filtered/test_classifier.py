@@ -115,10 +115,8 @@ def test_features_are_those_of_the_reference(texts: list[str], shape: tuple[int,
 def test_scores_are_those_of_the_reference(texts: list[str], shape: tuple[int, int, int]) -> None:
     weights = np.random.default_rng(1).normal(0, 3, 1 << shape[1]).astype(np.float32)
 
-    scores = score_quality(
-        pl.Series(texts, dtype=pl.String),
-        model(weights, -0.5, ngram_words=shape[0], max_document_bytes=shape[2]),
-    )
+    own = model(weights, -0.5, ngram_words=shape[0], max_document_bytes=shape[2])
+    scores = score_quality(pl.Series(texts, dtype=pl.String), own)
 
     assert scores.to_list() == [
         pytest.approx(score_slowly(weights, buckets_slowly(text, shape))) for text in texts
@@ -132,22 +130,15 @@ def score_slowly(weights: np.ndarray[Any, Any], found: set[int]) -> float | None
     return 1 / (1 + math.exp(-margin))
 
 
-def test_texts_without_words_have_no_score() -> None:
-    scores = score_quality(pl.Series(["a", "", "...\n 🙂", "b"]), model(np.zeros(1 << 10)))
-
+def test_texts_without_words_have_no_score_and_extreme_weights_stay_probabilities() -> None:
+    plain = model(np.zeros(1 << 10))
+    scores = score_quality(pl.Series(["a", "", "...\n 🙂", "b"]), plain)
     assert scores.dtype == pl.Float64
     assert scores.to_list() == [0.5, None, None, 0.5]
-
-
-def test_no_texts_have_no_scores() -> None:
-    assert score_quality(pl.Series([], dtype=pl.String), model(np.zeros(1 << 10))).to_list() == []
-
-
-def test_extreme_weights_stay_probabilities() -> None:
-    texts = pl.Series(["a"])
-
-    assert score_quality(texts, model(np.full(1 << 10, -1e6))).to_list() == [0.0]
-    assert score_quality(texts, model(np.full(1 << 10, 1e6))).to_list() == [1.0]
+    assert score_quality(pl.Series([], dtype=pl.String), plain).to_list() == []
+    for weight, score in ((-1e6, 0.0), (1e6, 1.0)):
+        found = score_quality(pl.Series(["a"]), model(np.full(1 << 10, weight)))
+        assert found.to_list() == [score]
 
 
 def test_a_slice_scores_as_its_rows() -> None:
@@ -222,27 +213,17 @@ def test_the_order_of_documents_does_not_change_a_bit() -> None:
     assert np.array_equal(one.weights, two.weights)
 
 
-def test_held_out_documents_do_not_train() -> None:
+def test_texts_of_the_same_words_are_held_out_together_and_do_not_train() -> None:
     texts, labels = examples()
-    held = is_held_out(texts, config())
-
-    flipped = train_classifier(texts, labels ^ held, config())
-
-    assert np.array_equal(flipped.weights, train_classifier(texts, labels, config()).weights)
-
-
-def test_texts_of_the_same_words_are_held_out_together() -> None:
-    texts, _ = examples()
     held = is_held_out(texts, config(held_out=0.5))
 
     assert (is_held_out(texts.str.to_uppercase() + " \n!", config(held_out=0.5)) == held).all()
     assert 0.4 < held.mean() < 0.6
     assert not is_held_out(pl.Series(["", "..."]), config(held_out=0.999)).any()
-
-
-def test_a_seed_holds_out_others() -> None:
-    texts, _ = examples()
     assert (is_held_out(texts, config()) != is_held_out(texts, config(seed=1))).any()
+
+    flipped = train_classifier(texts, labels ^ is_held_out(texts, config()), config())
+    assert np.array_equal(flipped.weights, train_classifier(texts, labels, config()).weights)
 
 
 @pytest.mark.parametrize("texts", [[], ["a"], ["a", "..."]])
@@ -308,25 +289,34 @@ def test_long_documents_and_small_parts_have_the_same_chance() -> None:
     assert 70 < sample.str.len_bytes().gt(1).sum() < 130
 
 
+def labelled(label: str) -> bytes:
+    return f'{{"text": "t", "label": {label}}}'.encode()
+
+
 def test_labels_have_three_spellings() -> None:
     spellings = ["1", "0", "true", "false", '"good"', '"bad"']
-    lines = [
-        (i, f'{{"text": "t", "label": {label}}}'.encode()) for i, label in enumerate(spellings)
-    ]
-
-    assert [is_good for _, is_good in read_labelled(lines)] == [True, False] * 3
+    found = read_labelled([(i, labelled(label)) for i, label in enumerate(spellings)])
+    assert [is_good for _, is_good in found] == [True, False] * 3
 
 
-@pytest.mark.parametrize("label", ["2", "1.0", "null", '"ok"', "[1]"])
-def test_another_label_is_refused_with_its_line(label: str) -> None:
-    with pytest.raises(ValueError, match="line 7: `label` must be"):
-        list(read_labelled([(7, f'{{"text": "t", "label": {label}}}'.encode())]))
-
-
-@pytest.mark.parametrize("line", [b"[]", b"{}", b'{"text": null, "label": 1}'])
-def test_a_record_without_text_is_refused(line: bytes) -> None:
-    with pytest.raises(ValueError, match="line 1: `text` must be a string"):
-        list(read_labelled([(1, line)]))
+@cases(
+    r"""
+    line                             | message
+    labelled("2")                    | "line 7: `label` must be"
+    labelled("1.0")                  | "line 7: `label` must be"
+    labelled("null")                 | "line 7: `label` must be"
+    labelled('"ok"')                 | "line 7: `label` must be"
+    labelled("[1]")                  | "line 7: `label` must be"
+    b"[]"                            | "line 7: `text` must be a string"
+    b"{}"                            | "line 7: `text` must be a string"
+    b'{"text": null, "label": 1}'    | "line 7: `text` must be a string"
+    b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}" | "line 7: not JSON: maximum recursion"
+""",
+    labelled=labelled,
+)
+def test_a_labelled_line_that_is_none_is_named(line: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        list(read_labelled([(7, line)]))
 
 
 def test_a_share_of_lines_is_taken_by_their_content() -> None:
@@ -337,6 +327,8 @@ def test_a_share_of_lines_is_taken_by_their_content() -> None:
     assert 250 < len(taken) < 350
     assert all(lines[number - 1] == line for number, line in taken)
     assert len(list(take_lines(lines, 1.0, config()))) == 1000
+    with pytest.raises(ValueError, match="line 2: over 16,777,216 bytes"):
+        list(take_lines([b"x", b" " * (1 << 24) + b"x"], 1.0, config()))
 
 
 def test_the_report_of_known_scores() -> None:
@@ -403,22 +395,11 @@ def test_the_rarest_labels_have_a_probability_too() -> None:
     assert sum(scores) == pytest.approx(1, abs=1e-2)
 
 
-def test_an_unknown_label_lists_the_labels() -> None:
+def test_an_unknown_label_lists_the_labels_and_a_file_that_is_no_model_is_refused() -> None:
     with pytest.raises(ValueError, match=r"no label 'en'; it has .*'__label__en'"):
         score_fasttext(pl.Series(["a"]), LID_MODEL, "en")
-
-
-def test_a_file_that_is_no_fasttext_model_is_refused() -> None:
     with pytest.raises(ValueError, match="wrong file format"):
         score_fasttext(pl.Series(["a"]), __file__, "__label__en")
-
-
-def test_a_hostile_labelled_line_is_named() -> None:
-    nested = b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-    with pytest.raises(ValueError, match="line 3: not JSON: maximum recursion"):
-        list(read_labelled([(3, nested)]))
-    with pytest.raises(ValueError, match="line 2: over 16,777,216 bytes"):
-        list(take_lines([b"x", b" " * (1 << 24) + b"x"], 1.0, config()))
 
 
 def test_the_plot_has_a_bar_per_bin_as_long_as_its_share_of_good_documents() -> None:

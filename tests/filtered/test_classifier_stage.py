@@ -8,7 +8,6 @@ from tables import cases
 from assets.filtered.classifier.classifier import score_quality
 from assets.filtered.classifier.classifier_files import load_classifier
 from resources.run_reports import read_report
-from resources.settings.pipeline import SettingsError
 from resources.store.store import StoreError
 
 EXAMPLES = {"good": ["prose"], "bad": ["notes"]}
@@ -82,28 +81,24 @@ def test_engine_does_not_change_the_model(tmp_path: Path, build: Build) -> None:
     assert stores[0] == stores[1]
 
 
-def test_a_labelled_file_is_enough(tmp_path: Path, build: Build) -> None:
+def test_a_labelled_file_is_enough_and_a_changed_one_trains_again(
+    tmp_path: Path, build: Build
+) -> None:
     write_jsonl(tmp_path / "labels.jsonl", LABELLED)
 
     corpus = trained(tmp_path, build, labelled="labels.jsonl")
 
-    found = load_classifier(corpus)
-    assert found is not None
-    scores = score_quality(pl.Series(["a fine day", "buy cheap", "..."]), found[0]).to_list()
-    assert scores[0] > 0.5 > scores[1] and scores[2] is None
-
-
-def test_a_changed_labelled_file_trains_again(tmp_path: Path, build: Build) -> None:
-    write_jsonl(tmp_path / "labels.jsonl", LABELLED)
-    corpus = trained(tmp_path, build, labelled="labels.jsonl")
     before = load_classifier(corpus)
+    assert before is not None
+    scores = score_quality(pl.Series(["a fine day", "buy cheap", "..."]), before[0]).to_list()
+    assert scores[0] > 0.5 > scores[1] and scores[2] is None
 
     write_jsonl(tmp_path / "labels.jsonl", LABELLED[1:])
     build(corpus, "classifier")
 
     after = load_classifier(corpus)
-    assert before is not None and after is not None
-    assert before[1] != after[1] and not np.array_equal(before[0].weights, after[0].weights)
+    assert after is not None and before[1] != after[1]
+    assert not np.array_equal(before[0].weights, after[0].weights)
 
 
 def test_a_sample_stays_below_its_bytes(tmp_path: Path, build: Build) -> None:
@@ -144,10 +139,3 @@ def test_a_bad_labelled_file_says_what_is_wrong(
 
     with pytest.raises(dg.Failure, match=message):
         trained(tmp_path, build, labelled="labels.jsonl", held_out=1e-9)
-
-
-def test_an_unknown_source_is_refused_with_its_place(tmp_path: Path) -> None:
-    classifier = {"good": ["prose"], "bad": ["nots"]}
-
-    with pytest.raises(SettingsError, match=r"classifier\.bad\[0\]: unknown source .*'notes'"):
-        open_corpus(write_corpus(tmp_path, classifier=classifier))

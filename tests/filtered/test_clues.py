@@ -104,10 +104,8 @@ def test_a_clue_does_not_reach_over_the_end_of_a_text() -> None:
 
 
 def test_a_window_ends_at_bytes_that_no_candidate_has() -> None:
-    assert windows(["(see a.b@c.d) or <e@f>,@"], scan_of(("[a-z]@",), "[a-z.@]")) == [
-        (0, "a.b@c.d"),
-        (0, "e@f"),
-    ]
+    found = windows(["(see a.b@c.d) or <e@f>,@"], scan_of(("[a-z]@",), "[a-z.@]"))
+    assert found == [(0, "a.b@c.d"), (0, "e@f")]
 
 
 def test_windows_reach_to_whole_characters_and_grow_together() -> None:
@@ -142,10 +140,8 @@ def test_more_clues_than_groups_are_told_apart() -> None:
 def test_matches_have_the_places_where_the_regex_found_them() -> None:
     scan = scan_of(("ab",))._replace(candidate="(?:ab)+c|x")
     text = "ab" * 5 + "-abababc" + "abxab" * 2 + "abc"
-    assert places([text, "abc"], scan, whole=True) == {
-        *((0, 11, 18), (0, 20, 21), (0, 25, 26), (0, 26, 31)),
-        (1, 31, 34),
-    }
+    expected = {*((0, 11, 18), (0, 20, 21), (0, 25, 26), (0, 26, 31)), (1, 31, 34)}
+    assert places([text, "abc"], scan, whole=True) == expected
 
 
 def test_each_scan_has_windows_of_its_own() -> None:

@@ -16,9 +16,8 @@ SHOUTING = CustomRule("shouting", CAPITALS, maximum=0.3, keeps=["Hello."], rejec
 
 
 def test_a_custom_rule_counts_and_scores_like_a_built_in_one() -> None:
-    texts = pl.DataFrame(
-        {"doc_id": ["a", "b"], "text": ["Quiet words", "LOUD"], "lang": ["en"] * 2}
-    )
+    columns = {"doc_id": ["a", "b"], "text": ["Quiet words", "LOUD"], "lang": ["en"] * 2}
+    texts = pl.DataFrame(columns)
     config = FilterConfig.model_validate({"language": {"backend": "none"}})
 
     kept, decisions = filter_documents(texts, config, FilterData(custom=(SHOUTING,)))
@@ -30,9 +29,8 @@ def test_a_custom_rule_counts_and_scores_like_a_built_in_one() -> None:
 
 def test_a_score_that_is_no_number_is_null_and_breaks_nothing() -> None:
     texts = pl.DataFrame({"doc_id": ["a"], "text": [""], "lang": ["en"]})
-    config = FilterConfig.model_validate(
-        {"language": {"backend": "none"}, "rules": {"length": None}}
-    )
+    given = {"language": {"backend": "none"}, "rules": {"length": None}}
+    config = FilterConfig.model_validate(given)
     rules = (SHOUTING, CustomRule("infinite", 1 / pl.col("text").str.len_chars(), maximum=1))
 
     _, decisions = filter_documents(texts, config, FilterData(custom=rules))

@@ -50,9 +50,8 @@ def expected(text: str) -> tuple[str, float]:
 
 def found(texts: list[str], window: int = WHOLE, prefix: int = 0) -> list[tuple[str, float]]:
     parsed, lookup = model()
-    labels, scores = predict(
-        *text_buffers(pl.Series(texts, dtype=pl.String)), lookup, window, prefix
-    )
+    buffers = text_buffers(pl.Series(texts, dtype=pl.String))
+    labels, scores = predict(*buffers, lookup, window, prefix)
     return [(parsed.labels[label], score) for label, score in zip(labels, scores, strict=True)]
 
 
@@ -87,14 +86,11 @@ def test_random_texts_are_judged_as_by_fasttext(texts: list[str]) -> None:
     assert_equal_to_fasttext(texts)
 
 
-def test_no_texts_have_no_labels() -> None:
-    assert found([]) == []
-
-
 def test_texts_are_read_between_their_offsets_only() -> None:
     texts = pl.Series(["Hund", ENGLISH, "собака"])
     labels, _ = predict(*text_buffers(texts.slice(1, 1)), model()[1], WHOLE, 0)
     assert [model()[0].labels[label] for label in labels] == ["en"]
+    assert found([]) == []
 
 
 def assert_read(text: str, window: int, line: str) -> None:

@@ -31,28 +31,18 @@ RULES = rules_for(CONFIG.rules)
 
 
 def decisions(*texts: str) -> pl.DataFrame:
-    frame = pl.DataFrame(
-        {"doc_id": list(map(str, range(len(texts)))), "text": list(texts)},
-        schema={"doc_id": pl.String, "text": pl.String},
-    ).with_columns(lang=pl.lit(None, pl.String))
+    ids = [str(number) for number in range(len(texts))]
+    columns = {"doc_id": ids, "text": list(texts), "lang": [None] * len(texts)}
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
     return filter_documents(frame, CONFIG)[1]
 
 
 def test_a_summary_says_what_each_rule_alone_and_each_pair_removes() -> None:
     found = summarize_decisions(decisions("", "abc", "a { b", "{", "a b c"), RULES)
 
-    assert found["first"] == {
-        "": 1,
-        "c4.curly_bracket": 1,
-        "length.too_few_words": 1,
-        "length.too_short": 2,
-    }
-    assert found["first_bytes"] == {
-        "": 5,
-        "c4.curly_bracket": 5,
-        "length.too_few_words": 3,
-        "length.too_short": 1,
-    }
+    names = ("", "c4.curly_bracket", "length.too_few_words", "length.too_short")
+    assert found["first"] == dict(zip(names, (1, 1, 1, 2), strict=True))
+    assert found["first_bytes"] == dict(zip(names, (5, 5, 3, 1), strict=True))
     assert found["broken"]["length.too_few_words"] == 3
     assert found["alone"]["length.too_few_words"] == 1
     assert found["pairs"] == {
@@ -129,10 +119,8 @@ def test_limits_of_other_languages_are_left_out() -> None:
     rules = [Rule("a.b", "a_share", limits, "above")]
     summary = {"histogram/a_share": {"0": 1}, "languages": {"en": 1}}
 
-    assert [text for _, text in score_panel("a_share", summary, rules).limits] == [
-        "0.1 *",
-        "0.2 en",
-    ]
+    expected = ["0.1 *", "0.2 en"]
+    assert [text for _, text in score_panel("a_share", summary, rules).limits] == expected
 
 
 @pytest.mark.parametrize("score", ["char_count", "duplicate_line_share"])
@@ -141,9 +129,8 @@ def test_a_bin_starts_at_its_lowest_value(score: str) -> None:
         start = float(bin_start(score, number).replace(",", ""))
 
         assert place_of(score, start) == pytest.approx(number, abs=0.05)
-        assert bin_of(score, pl.Series([start * 0.98, start * 1.01])).to_list() == [
-            *(number - 1, number)
-        ]
+        bins = bin_of(score, pl.Series([start * 0.98, start * 1.01]))
+        assert bins.to_list() == [number - 1, number]
 
 
 def test_a_threshold_beyond_the_shares_is_drawn_at_the_edge() -> None:

@@ -27,20 +27,17 @@ def table(corpus: Any, kind: str, source: str = "prose") -> pl.DataFrame:
 
 
 def parts_computed(corpus: Any) -> int:
-    return sum(
-        read_report(corpus.store.root, "filtered", name).parts_computed
-        for name in ("prose", "notes")
-    )
+    reports = [read_report(corpus.store.root, "filtered", name) for name in ("prose", "notes")]
+    return sum(report.parts_computed for report in reports)
 
 
 def test_the_materialization_shows_plots_and_counts_of_every_rule(
     corpus: Any, dagster_build: Build
 ) -> None:
     write_jsonl(corpus.config.parent / "input/notes/short.jsonl", [{"text": "x"}])
-    events = dagster_build(
-        corpus, "raw", "classifier", "filtered"
-    ).get_asset_materialization_events()
+    result = dagster_build(corpus, "raw", "classifier", "filtered")
 
+    events = result.get_asset_materialization_events()
     metadata = [e.materialization.metadata for e in events if e.partition == "notes"][-1]
     for name in ("funnel", "languages", "score_histograms"):
         assert metadata[name].value.startswith("![")

@@ -9,17 +9,9 @@ from resources.settings.pipeline import SettingsError
 
 ENGLISH = {"allowed": ["en"], "allowed_detected": ["en"], "min_score": 0.1}
 RULES = {"length": None, "language": ENGLISH}
-DOCUMENTS = pl.DataFrame(
-    {
-        "doc_id": ["1", "2", "3"],
-        "text": [
-            "def f(x):\n    return x",
-            "The river and the town are old.",
-            "Der Fluss ist alt.",
-        ],
-        "lang": [None, None, None],
-    },
-    schema={"doc_id": pl.String, "text": pl.String, "lang": pl.String},
+TEXTS = ["def f(x):\n    return x", "The river and the town are old.", "Der Fluss ist alt."]
+DOCUMENTS = pl.DataFrame({"doc_id": ["1", "2", "3"], "text": TEXTS}).with_columns(
+    lang=pl.lit(None, pl.String)
 )
 
 
@@ -43,6 +35,9 @@ def test_a_rule_of_the_file_judges_only_sources_with_detection(tmp_path: Path) -
     assert kept(corpus, "prose") == ["2"]
     assert corpus.settings.skipped_rules("prose") == []
     assert corpus.settings.skipped_rules("notes") == ["min_score", "allowed_detected", "allowed"]
+    filters = {"language": {"backend": "fasttext"}}  # which the source turns on
+    judged = with_notes(tmp_path, {"rules": RULES}, domain="code", filters=filters)
+    assert kept(judged, "notes") == ["2"]
 
 
 @pytest.mark.parametrize("preset", ["fineweb-recipe", "fineweb2:de", "c4-language"])
@@ -52,13 +47,6 @@ def test_a_preset_of_the_file_does_not_reject_every_document(tmp_path: Path, pre
 
     assert corpus.settings.filters_for("notes").rules.language is None
     assert corpus.settings.filters_for("prose").rules.language is not None
-
-
-def test_detection_that_a_source_turns_on_is_judged(tmp_path: Path) -> None:
-    filters = {"language": {"backend": "fasttext"}}
-    corpus = with_notes(tmp_path, {"rules": RULES}, domain="code", filters=filters)
-
-    assert kept(corpus, "notes") == ["2"]
 
 
 def test_declared_languages_are_judged_where_the_source_or_the_file_says_so(tmp_path: Path) -> None:
@@ -84,9 +72,8 @@ def test_a_rule_at_the_source_that_nothing_can_judge_is_refused(
 
     message = str(refused.value)
     assert f"sources[1].filters.rules.language.{name}: language detection is off" in message
-    assert "Set `language.backend` of this source, or null for this rule (in source 'notes')" in (
-        message
-    )
+    advice = "Set `language.backend` of this source, or null for this rule (in source 'notes')"
+    assert advice in message
 
 
 def test_what_is_skipped_is_said(
@@ -94,13 +81,11 @@ def test_what_is_skipped_is_said(
 ) -> None:
     corpus = with_notes(tmp_path, {"rules": RULES}, domain="code")
 
-    events = dagster_build(
-        corpus, "raw", "classifier", "filtered"
-    ).get_asset_materialization_events()
+    result = dagster_build(corpus, "raw", "classifier", "filtered")
 
-    said = (
-        "notes: rules.language.min_score, rules.language.allowed_detected, rules.language.allowed"
-    )
+    events = result.get_asset_materialization_events()
+    names = ("min_score", "allowed_detected", "allowed")
+    said = f"notes: {', '.join(f'rules.language.{name}' for name in names)}"
     shown = [e.materialization.metadata for e in events if e.partition == "notes"][-1]
     assert said in shown["skipped_rules"].value
     assert said in capfd.readouterr().err

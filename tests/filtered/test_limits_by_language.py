@@ -42,13 +42,8 @@ def judged(*texts: tuple[str, str | None]) -> pl.DataFrame:
 def test_each_language_has_its_own_limit_and_the_others_the_common_one() -> None:
     decisions = judged(("四个汉字", "zh"), ("四个", "zh-TW"), ("三", "ja"), ("too short", "en"))
     assert decisions["kept"].to_list() == [True, False, True, False]
-
-
-def test_an_unknown_language_has_the_common_limit() -> None:
     assert judged(("too short", None), ("long enough", None))["kept"].to_list() == [False, True]
-
-
-def test_without_a_common_limit_other_languages_have_none() -> None:
+    # Without a common limit other languages have none.
     rules = rules_for(RulesConfig.model_validate({"length": {"min_chars": {"zh": 3}}}))
     scores = pl.DataFrame({"char_count": [1.0, 1.0], "lang": ["zh", "en"]})
     assert mark_broken_rules(scores, rules)["kept"].to_list() == [False, True]
@@ -66,12 +61,9 @@ def test_decisions_hold_the_language_so_that_limits_can_be_replayed() -> None:
     assert limit_text(then[0].threshold) == "zh:5,ja:off,*:2"
 
 
-def test_a_plain_number_replaces_the_mapping() -> None:
+def test_a_plain_number_replaces_the_mapping_and_another_mapping_lies_over_it() -> None:
     laid = lay_over(BY_LANGUAGE, {"length": {"min_chars": 7}})
     assert RulesConfig.model_validate(laid).length.min_chars == 7  # type: ignore[union-attr]
-
-
-def test_a_mapping_is_laid_over_another_language_by_language() -> None:
     laid = lay_over(BY_LANGUAGE, {"length": {"min_chars": {"zh": 5}}})
     assert laid["length"]["min_chars"] == {"zh": 5, "ja": None, "*": 10}
 

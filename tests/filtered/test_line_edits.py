@@ -85,6 +85,10 @@ def nonzero(counts: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
+def counted(text: str) -> dict[str, int]:
+    return {name: int(count) for name, count in map(str.split, text.split(", "))}
+
+
 def ascii_lower(text: str) -> str:
     return "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in text)
 
@@ -201,9 +205,8 @@ def test_c4_equals_its_plain_twin(rules: C4Lines | None, texts: list[str]) -> No
 def test_refinedweb_equals_its_plain_twin(rules: RefinedWebLines, text: str) -> None:
     result, counts = edit(text, refinedweb=rules)
 
-    assert (result, counts["refinedweb_lines"], counts["refinedweb_words"]) == slow_refinedweb(
-        text, rules
-    )
+    found = (result, counts["refinedweb_lines"], counts["refinedweb_words"])
+    assert found == slow_refinedweb(text, rules)
 
 
 @given(texts=st.lists(TEXTS, max_size=5), cut=st.integers(0, 5))
@@ -236,23 +239,16 @@ Lorem ipsum dolor sit amet here.
 def test_c4_keeps_the_lines_that_the_paper_keeps() -> None:
     text, counts = edit(PAGE, c4=PAPER)
 
-    assert text == (
-        "The river rose again in the night.\n"
-        'He said "it will rise again."\n'
-        "A set { of braces } is here.\n"
-        "Lorem ipsum dolor sit amet here."
+    assert text.split("\n") == [
+        "The river rose again in the night.",
+        'He said "it will rise again."',
+        "A set { of braces } is here.",
+        "Lorem ipsum dolor sit amet here.",
+    ]
+    assert nonzero(counts) == counted(
+        "sentences 4, lorem_ipsum_lines 1, curly_bracket_lines 1, javascript_lines 1, "
+        "policy_lines 1, unfinished_lines 4, few_word_lines 1, citations 2, line_words 70"
     )
-    assert nonzero(counts) == {
-        "sentences": 4,
-        "lorem_ipsum_lines": 1,
-        "curly_bracket_lines": 1,
-        "javascript_lines": 1,
-        "policy_lines": 1,
-        "unfinished_lines": 4,
-        "few_word_lines": 1,
-        "citations": 2,
-        "line_words": 70,
-    }
 
 
 def test_c4_as_datatrove_sets_it_keeps_shorter_lines_and_the_single_quote() -> None:
@@ -271,14 +267,10 @@ def test_without_rules_lines_are_counted_and_the_text_stays() -> None:
     text, counts = edit(PAGE)
 
     assert text == PAGE
-    assert nonzero(counts) == {
-        "sentences": 13,
-        "lorem_ipsum_lines": 1,
-        "curly_bracket_lines": 1,
-        "javascript_lines": 1,
-        "policy_lines": 1,
-        "line_words": 70,
-    }
+    assert nonzero(counts) == counted(
+        "sentences 13, lorem_ipsum_lines 1, curly_bracket_lines 1, javascript_lines 1, "
+        "policy_lines 1, line_words 70"
+    )
 
 
 def test_refinedweb_drops_buttons_and_keeps_the_rest_as_it_is() -> None:
@@ -419,14 +411,10 @@ def test_edits_come_in_order() -> None:
     )
 
     assert text == "The river rose in the night."
-    assert nonzero(counts) == {
-        "sentences": 3,
-        "unfinished_lines": 1,
-        "refinedweb_lines": 1,
-        "refinedweb_words": 6,
-        "line_words": 19,
-        "copyright_notices": 1,
-    }
+    assert nonzero(counts) == counted(
+        "sentences 3, unfinished_lines 1, refinedweb_lines 1, refinedweb_words 6, line_words 19, "
+        "copyright_notices 1"
+    )
 
 
 def test_an_empty_column_stays_empty() -> None:
@@ -434,9 +422,8 @@ def test_an_empty_column_stays_empty() -> None:
     texts, counts = edit_lines(pl.Series("text", [], pl.String), config)
 
     assert texts.equals(pl.Series("text", [], pl.String), check_dtypes=True, check_names=True)
-    assert counts.schema == dict.fromkeys(
-        [*(count.name.lower() for count in LineCount), "copyright_notices"], pl.Int64
-    )
+    names = [*(count.name.lower() for count in LineCount), "copyright_notices"]
+    assert counts.schema == dict.fromkeys(names, pl.Int64)
 
 
 def test_a_slice_is_read_from_its_own_rows() -> None:

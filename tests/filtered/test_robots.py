@@ -32,9 +32,8 @@ def test_a_group_is_that_of_a_whole_product_token(line: str, is_own: bool) -> No
 def test_rules_of_all_groups_of_an_agent_are_one_and_other_lines_end_none() -> None:
     text = "User-agent: GPTBot\nCrawl-delay: 1\n\nSitemap: https://a.org/s\nUser-agent: CCBot\n"
     assert forbidden(f"{text}{NO_FETCH}")
-    assert forbidden(
-        f"User-agent: GPTBot\nAllow: /b\nUser-agent: *\n\nUser-agent: GPTBot\n{NO_FETCH}"
-    )
+    two = "User-agent: GPTBot\nAllow: /b\nUser-agent: *\n\nUser-agent: GPTBot\n"
+    assert forbidden(f"{two}{NO_FETCH}")
     assert not forbidden(f"{NO_FETCH}\nUser-agent: CCBot\n{NO_FETCH}")
     assert not forbidden(f"User-agent: *\n{NO_FETCH}\nUser-agent: GPTBot\nDisallow:\n")
 
@@ -67,11 +66,8 @@ def test_statements_on_training_count_on_the_paths_that_they_name(
     assert forbidden(f"{lines}\n\nUser-agent: *\nAllow: /", path=path) == is_no, "of all agents"
 
 
-def test_statements_are_those_of_a_group() -> None:
+def test_statements_are_those_of_a_group_and_may_say_nothing() -> None:
     text = "User-agent: GPTBot\nAllow: /\n\nUser-agent: *\nContent-Signal: ai-train=no\n"
     assert not forbidden(text, "GPTBot")
     assert forbidden(text, "GPTBot", "CCBot")
-
-
-def test_a_statement_may_say_nothing() -> None:
     assert not any(forbids_training("content-usage", text) for text in ("", ",=,", "n", "train-ai"))

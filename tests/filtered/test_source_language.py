@@ -47,9 +47,8 @@ def test_only_sure_texts_of_other_languages_are_tagged(tmp_path: Path) -> None:
 
     assert decisions["other_language"].to_list() == [0, 1, 0, 0, 0]
     assert decisions["kept"].all()
-    assert [json.loads(meta).get("detected_language") for meta in kept["meta"]] == [
-        *(None, "de", None, None, None)
-    ]
+    tags = [json.loads(meta).get("detected_language") for meta in kept["meta"]]
+    assert tags == [None, "de", None, None, None]
     assert count_other_languages(decisions) == {"de": 1}
 
 
@@ -57,9 +56,8 @@ def test_a_required_language_rejects_what_is_tagged(tmp_path: Path) -> None:
     corpus = with_notes(tmp_path, language="en-US", require_language=True)
     _, decisions = decide(corpus, TEXTS)
 
-    assert decisions["reasons"].to_list() == [
-        *([], ["expected_language.other_language"], [], [], [])
-    ]
+    reasons = [[], ["expected_language.other_language"], [], [], []]
+    assert decisions["reasons"].to_list() == reasons
 
 
 def test_a_source_may_have_several_languages(tmp_path: Path) -> None:
@@ -71,8 +69,10 @@ def test_a_source_may_have_several_languages(tmp_path: Path) -> None:
     assert corpus.settings.source("notes").declared_language is None
 
 
-def test_a_source_without_language_has_no_tag(tmp_path: Path) -> None:
+def test_without_language_or_detection_nothing_is_tagged(tmp_path: Path) -> None:
     assert "other_language" not in decide(with_notes(tmp_path), TEXTS)[1].columns
+    corpus = with_notes(tmp_path, language="en", domain="code")
+    assert "other_language" not in decide(corpus, TEXTS)[1].columns
 
 
 @cases("""
@@ -89,42 +89,30 @@ def test_a_language_that_cannot_be_required_is_refused(
     assert f"sources[1].require_language: true, but {message}" in str(refused.value)
 
 
-def test_without_detection_nothing_is_tagged(tmp_path: Path) -> None:
-    corpus = with_notes(tmp_path, language="en", domain="code")
-    assert "other_language" not in decide(corpus, TEXTS)[1].columns
-
-
 @cases("""
-    expected | found | is_other
-    sr       | hr    | False
-    no       | da    | False
-    nb       | nn    | False
-    id       | ms    | False
-    zh       | yue   | False
-    hr       | sl    | True
-    no       | sv    | True
-    en       | sco   | False
-    mk       | bg    | True
+    expected | found | chars | score | is_other
+    # Close languages are one family.
+    sr       | hr    | 100   | 1.0   | False
+    no       | da    | 100   | 1.0   | False
+    nb       | nn    | 100   | 1.0   | False
+    id       | ms    | 100   | 1.0   | False
+    zh       | yue   | 100   | 1.0   | False
+    hr       | sl    | 100   | 1.0   | True
+    no       | sv    | 100   | 1.0   | True
+    en       | sco   | 100   | 1.0   | False
+    mk       | bg    | 100   | 1.0   | True
+    # Certainty and length have limits, and an unknown language is no other.
+    en       | de    | 100   | 0.65  | True
+    en       | de    | 99    | 1.0   | False
+    en       | de    | 100   | 0.64  | False
+    en       | None  | 500   | 1.0   | False
 """)
-def test_close_languages_are_one_family(expected: str, found: str, is_other: bool) -> None:
-    detected = pl.DataFrame({"lang": [found], "lang_score": [1.0]})
+def test_another_language_is_of_another_family_and_sure(
+    expected: str, found: str | None, chars: int, score: float, is_other: bool
+) -> None:
+    detected = pl.DataFrame({"lang": pl.Series([found], dtype=pl.String), "lang_score": [score]})
     config = LanguageConfig(expected=(expected,))
-    assert is_other_language(pl.Series(["x" * 100]), detected, config).to_list() == [is_other]
-
-
-@pytest.mark.parametrize(
-    ("chars", "score", "is_other"), [(100, 0.65, True), (99, 1.0, False), (100, 0.64, False)]
-)
-def test_certainty_and_length_have_limits(chars: int, score: float, is_other: bool) -> None:
-    detected = pl.DataFrame({"lang": ["de"], "lang_score": [score]})
-    config = LanguageConfig(expected=("en",))
     assert is_other_language(pl.Series(["x" * chars]), detected, config).to_list() == [is_other]
-
-
-def test_an_unknown_language_is_no_other_language() -> None:
-    detected = pl.DataFrame({"lang": pl.Series([None], dtype=pl.String), "lang_score": [1.0]})
-    config = LanguageConfig(expected=("en",))
-    assert is_other_language(pl.Series(["x" * 500]), detected, config).to_list() == [False]
     assert family_of(pl.Series(["sh", "xx", None])).to_list() == ["sr", "xx", None]
 
 
@@ -151,12 +139,10 @@ def test_other_languages_are_said(
     corpus = with_notes(tmp_path, language="en")
     write_jsonl(tmp_path / "input/notes/german.jsonl", [{"text": GERMAN * 3}])
 
-    events = dagster_build(
-        corpus, "raw", "classifier", "filtered"
-    ).get_asset_materialization_events()
+    result = dagster_build(corpus, "raw", "classifier", "filtered")
 
+    events = result.get_asset_materialization_events()
     shown = [e.materialization.metadata for e in events if e.partition == "notes"][-1]
-    assert "documents are in other languages than its `language` (de 1" in str(
-        shown["other_languages"].value
-    )
+    said = "documents are in other languages than its `language` (de 1"
+    assert said in str(shown["other_languages"].value)
     assert "`require_language: true` of the source rejects them" in capfd.readouterr().err

@@ -33,10 +33,6 @@ def change(*assignments: str) -> dict[str, object]:
     return {rule.name: rule.threshold for rule in rules_for(changed_rules(BASE, overlay))}
 
 
-def names() -> dict[str, object]:
-    return change()
-
-
 def rule(score: str, threshold: float = 0.5, name: str = "a.b") -> Rule:
     return Rule(name, score, threshold, "above")
 
@@ -46,39 +42,34 @@ def marked(text: str, score: str, threshold: float = 0.5) -> list[str]:
 
 
 @cases("""
-    key
-    length.too_short
-    length.min_chars
-    rules.length.min_chars
-    filters.rules.length.too_short
+    assignments                                | expected
+    length.too_short=250                       | {"length.too_short": 250}
+    length.min_chars=250                       | {"length.too_short": 250}
+    rules.length.min_chars=250                 | {"length.too_short": 250}
+    filters.rules.length.too_short=250         | {"length.too_short": 250}
+    length.too_long=9                          | {"length.too_long": 9}
+    language.not_allowed=de, fr                | {"language.not_allowed": ("de", "fr")}
+    # Of a group that is off only the rule named comes on.
+    fineweb.list_like=0.4                      | {"fineweb.list_like": 0.4}
+    c4.lorem_ipsum=on                          | {"c4.lorem_ipsum": 0}
+    fineweb.list_like=off c4.lorem_ipsum=off   | {}
 """)
-def test_a_rule_is_found_by_its_name_and_by_its_key(key: str) -> None:
-    assert change(f"{key}=250") == names() | {"length.too_short": 250}
+def test_rules_are_changed_by_their_names_and_keys(
+    assignments: str, expected: dict[str, object]
+) -> None:
+    given = [assignments] if ", " in assignments else assignments.split()
+    assert change(*given) == change() | expected
+
+
+def test_rules_and_groups_are_switched_off() -> None:
+    for off in ("off", "null", "None"):
+        assert "length.too_short" not in change(f"length.min_chars={off}")
+    assert not any(name.startswith("gopher_quality") for name in change("gopher_quality=off"))
 
 
 def test_names_and_keys_lead_to_every_threshold() -> None:
     fields = set(thresholds().values())
     assert {f"{group}.{field}" for group, field in fields} <= set(thresholds())
-
-
-@pytest.mark.parametrize("off", ["off", "null", "None"])
-def test_a_rule_is_switched_off_and_on(off: str) -> None:
-    assert "length.too_short" not in change(f"length.min_chars={off}")
-    assert change("length.too_long=9")["length.too_long"] == 9
-
-
-def test_a_group_is_switched_off() -> None:
-    assert not any(name.startswith("gopher_quality") for name in change("gopher_quality=off"))
-
-
-def test_of_a_group_that_is_off_only_the_rule_named_comes_on() -> None:
-    assert change("fineweb.list_like=0.4") == names() | {"fineweb.list_like": 0.4}
-    assert change("c4.lorem_ipsum=on") == names() | {"c4.lorem_ipsum": 0}
-    assert change("fineweb.list_like=off", "c4.lorem_ipsum=off") == names()
-
-
-def test_lists_are_given_with_commas() -> None:
-    assert change("language.not_allowed=de, fr")["language.not_allowed"] == ("de", "fr")
 
 
 @cases("""
@@ -156,19 +147,13 @@ def test_tallies_equal_a_count_by_hand(rows: list[tuple[int, int | None, int]], 
         assert found.pairs[one.name, other.name] == both
 
 
-def test_bytes_beyond_four_gigabytes_do_not_overflow() -> None:
+def test_bytes_beyond_four_gigabytes_and_contradicted_verdicts_are_counted() -> None:
     sizes = pl.Series([4_000_000_000] * 3, dtype=pl.UInt32)
     decisions = pl.DataFrame({"kept": [True] * 3, "num_bytes": sizes})
     assert tally(count_masks(decisions.lazy(), []).collect(), [], []).kept_bytes == 12_000_000_000
-
-
-def test_a_verdict_that_the_rules_do_not_give_is_counted() -> None:
     decisions = pl.DataFrame({"kept": [True, False], "num_bytes": [1, 1], "x": [1.0, 0.0]})
     rules = [rule("x")]
     assert tally(count_masks(decisions.lazy(), rules).collect(), rules, rules).contradicted == 2
-
-
-def test_tallies_add_up() -> None:
     total = Tally(documents=1)
     total.add(Tally(documents=2, kept=1))
     assert (total.documents, total.kept) == (3, 1)
@@ -205,12 +190,9 @@ def test_of_a_page_the_piece_that_looks_most_like_the_fault_is_found() -> None:
     [passage] = marked(f"{prose}\n\n{menu}\n{prose}", "navigation_score")
     assert "Site map" in passage and len(passage) < 450
     assert marked("", "navigation_score") == []
-    assert marked("It began well.\nAnd so on and", "truncated_pages_score") == ["And so on and"]
-
-
-def test_lines_and_words_beyond_the_threshold_are_found() -> None:
     assert marked("short\nmuch longer", "longest_line", 6) == ["much longer"]
     assert marked("a bbbbb", "mean_word_length", 3) == ["bbbbb"]
+    assert marked("It began well.\nAnd so on and", "truncated_pages_score") == ["And so on and"]
 
 
 NASTY = st.text(st.sampled_from("ab .…\n\n \t\u3000-*•#{é4漢😀!\x00\u0301")) | st.text()
