@@ -7,7 +7,6 @@ from resources.content_windows import content_windows
 pytestmark = pytest.mark.fast
 
 MOST = 100
-GOLDEN_STOPS = [1, 2, 5, 7, 10]
 ITEMS = st.dictionaries(st.text("abcdefgh", max_size=6), st.integers(0, MOST), max_size=60)
 
 
@@ -17,23 +16,18 @@ def windows_of(items: dict[str, int]) -> list[tuple[str, ...]]:
     return [tuple(names[window]) for window in windows]
 
 
-def test_no_items_make_no_window() -> None:
-    assert content_windows([], [], MOST) == []
-
-
 def test_borders_are_the_same_in_every_version() -> None:
     names = [f"file-{number}.jsonl" for number in range(10)]
     stops = [window.stop for window in content_windows(names, [30] * 10, MOST)]
-    assert stops == GOLDEN_STOPS
+    assert stops == [1, 2, 5, 7, 10]
+    assert content_windows([], [], MOST) == []
 
 
 @given(ITEMS)
-def test_every_item_is_in_one_window_in_order(items: dict[str, int]) -> None:
+def test_every_item_is_in_one_window_in_order_that_is_not_larger_than_the_limit(
+    items: dict[str, int],
+) -> None:
     assert [name for window in windows_of(items) for name in window] == sorted(items)
-
-
-@given(ITEMS)
-def test_a_window_of_several_items_is_not_larger_than_the_limit(items: dict[str, int]) -> None:
     for window in windows_of(items):
         assert len(window) == 1 or sum(items[name] for name in window) <= MOST
 

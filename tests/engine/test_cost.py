@@ -3,30 +3,25 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from prelude import Path, np, pytest, time
+from tables import cases
 
 from resources.engine.cost import Cost, CpuMeter, add_wall_seconds, begin_part
 from resources.engine.run_task import run_task
 from tests.engine.engine_workers import Part, square
 
 
-def cost(start: float, end: float) -> Cost:
-    return Cost(start, end, 0.0, 0)
-
-
-@pytest.mark.parametrize(
-    ("costs", "seconds"),
-    [
-        ([], 0),
-        ([cost(1, 3)], 2),
-        ([cost(5, 6), cost(1, 3)], 3),
-        ([cost(1, 4), cost(2, 3), cost(3, 6)], 5),
-        ([cost(1, 3), cost(1, 3)], 2),
-    ],
-)
+@cases("""
+    times                    | seconds
+    []                       | 0
+    [(1, 3)]                 | 2
+    [(5, 6), (1, 3)]         | 3
+    [(1, 4), (2, 3), (3, 6)] | 5
+    [(1, 3), (1, 3)]         | 2
+""")
 def test_wall_seconds_count_once_whatever_runs_side_by_side(
-    costs: list[Cost], seconds: float
+    times: list[tuple[float, float]], seconds: float
 ) -> None:
-    assert add_wall_seconds(costs) == seconds
+    assert add_wall_seconds([Cost(start, end, 0.0, 0) for start, end in times]) == seconds
 
 
 def test_cpu_seconds_are_divided_among_the_parts_that_run() -> None:

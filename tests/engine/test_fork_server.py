@@ -50,8 +50,10 @@ def test_a_server_can_be_a_fork_of_its_holder(tmp_path: Path) -> None:
         assert {parent for _, parent in compute_in_workers(tmp_path)} == {server}
         assert psutil.Process().pid == psutil.Process(server).ppid()
         end_workers()
+    with fork_server((), {}, as_fork=True):
+        unasked = SERVER._forkserver_pid
 
-    assert not psutil.pid_exists(server)
+    assert not psutil.pid_exists(server) and not psutil.pid_exists(unasked)
 
 
 def test_a_server_imports_when_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,29 +70,21 @@ def test_a_server_imports_when_it_is_asked(tmp_path: Path, monkeypatch: pytest.M
     assert imported.exists()
 
 
-def test_a_server_that_is_never_asked_ends_with_its_holder() -> None:
-    with fork_server((), {}, as_fork=True):
-        unasked = SERVER._forkserver_pid
-
-    assert not psutil.pid_exists(unasked)
+THREADS = """
+import threading, polars
+from resources.engine.fork_server import can_be_forked
+end = threading.Event()
+thread = threading.Thread(target=end.wait)
+for step in (int, thread.start, lambda: (end.set(), thread.join())):
+    step()
+    print(can_be_forked())
+polars.LazyFrame({"a": [1, 2]}).group_by("a").len().collect()
+print(can_be_forked())
+"""
 
 
 def test_a_process_with_threads_is_not_forked() -> None:
-    script = (
-        "import threading, polars\n"
-        "from resources.engine.fork_server import can_be_forked\n"
-        "print(can_be_forked())\n"
-        "end = threading.Event()\n"
-        "thread = threading.Thread(target=end.wait)\n"
-        "thread.start()\n"
-        "print(can_be_forked())\n"
-        "end.set()\n"
-        "thread.join()\n"
-        "print(can_be_forked())\n"
-        "polars.LazyFrame({'a': [1, 2]}).group_by('a').len().collect()\n"
-        "print(can_be_forked())\n"
-    )
-    printed = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True)
+    printed = subprocess.run([sys.executable, "-c", THREADS], cwd=ROOT, capture_output=True)
 
     assert printed.stdout.split() == [b"True", b"False", b"True", b"False"]
 

@@ -33,12 +33,8 @@ def test_items_come_back(values: list[int]) -> None:
     assert as_numpy(column.values).tolist() == values
     assert as_numpy(column.values).dtype == np.uint16
     assert as_numpy(column.offsets).tolist() == [0, len(values)]
-
-
-def test_items_of_some_rows_come_back() -> None:
     lists = list_series(np.array([1, 2, 3, 4, 5], np.uint64), np.array([0, 1, 3, 5]))
     rows: Any = lists[1:].to_arrow()
-
     first, last = as_numpy(rows.offsets)[[0, -1]]
     assert as_numpy(rows.values)[first:last].tolist() == [2, 3, 4, 5]
 

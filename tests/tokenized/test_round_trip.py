@@ -52,23 +52,15 @@ def test_what_is_found_is_what_decoding_finds(texts: list[str], data: st.DataObj
     assert (found.num_compared, found.failed) == (len(texts), sorted(decoded.failed))
 
 
-def test_a_token_of_more_than_eight_bytes_is_compared_to_its_end() -> None:
-    token = with_token("antidisestablishment", special=False)
-    texts = ["antidisestablishment", "antidisestablishment"]
-    assert failures(texts, token, wrong=[texts[0], "antidisestablishmenT"]) == [1]
-
-
-def test_without_a_token_there_is_nothing_to_compare() -> None:
+@pytest.mark.filterwarnings("ignore:fastokens")
+def test_failures_of_small_texts() -> None:
     assert failures([], trained()) == failures(["", ""], trained()) == []
-
-
-def test_a_blank_put_in_front_is_found_out() -> None:
+    # A token of more than eight bytes is compared to its end.
+    token, text = with_token("antidisestablishment", special=False), "antidisestablishment"
+    assert failures([text, text], token, wrong=[text, "antidisestablishmenT"]) == [1]
+    # A blank put in front is found out, and a tokenizer that changes the text.
     texts = ["plain", " blank", "", "\ntext"]
     assert failures(texts, changed(pre_tokenizer=PREFIXED)) == [0, 3]
-
-
-@pytest.mark.filterwarnings("ignore:fastokens")
-def test_a_tokenizer_that_changes_the_text_is_found_out() -> None:
     assert failures(["plain", "\ufb01ne"], changed(normalizer={"type": "NFKC"})) == [1]
 
 
