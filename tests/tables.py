@@ -30,11 +30,6 @@ def rows(table: str, **names: Any) -> list[tuple[Any, ...]]:
     return [tuple(value(cell, names) for cell in cells(line)) for line in table_lines(table)]
 
 
-def words(text: str) -> list[str]:
-    """What stands between blanks."""
-    return text.split()
-
-
 def table_lines(table: str) -> list[str]:
     text = dedent(table).strip("\n").replace("\n|", " |")
     return [line for line in text.split("\n") if not line.startswith("#")]
