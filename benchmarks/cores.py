@@ -112,8 +112,8 @@ def record(config: Path) -> Trace:
             "DAGSTER_HOME": str(home),
         }
         clock = Clock()
-        from pipeline_defs.commands.look.summary import summarize
         from pipeline_defs.commands.main import main as corpus
+        from pipeline_defs.corpus_tables import newest_tables
         from pipeline_defs.load_corpus import load_corpus
         from resources import run_tasks
 
@@ -122,8 +122,8 @@ def record(config: Path) -> Trace:
             if code := corpus(["build"]):
                 raise SystemExit(code)
         trace.passes.append(Pass("end", False, time.monotonic(), *clock.lap(), time.monotonic()))
-        sources = summarize(load_corpus()).sources.values()
-        trace.text_mb = sum(stages["raw"].bytes for stages in sources) / 1e6
+        stages = newest_tables(load_corpus())["stages"]
+        trace.text_mb = stages.filter(stage="raw")["bytes"].sum() / 1e6
     return trace
 
 

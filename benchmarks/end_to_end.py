@@ -55,15 +55,13 @@ def main() -> None:
 
 def report_stages(built: Measured) -> float:
     """Print MB/s of every stage; return the MB of text."""
-    from pipeline_defs.commands.look.summary import GLOBAL_STAGES, SOURCE_STAGES, summarize
+    from pipeline_defs.corpus_tables import newest_tables
     from pipeline_defs.load_corpus import load_corpus
 
-    summary = summarize(load_corpus())
-    text_mb = sum(stages["raw"].bytes for stages in summary.sources.values()) / 1e6
-    seconds = dict.fromkeys([*SOURCE_STAGES, *GLOBAL_STAGES], 0.0)
-    for stages in [*summary.sources.values(), summary.global_]:
-        for stage, numbers in stages.items():
-            seconds[stage] += numbers.cpu_seconds
+    stages = newest_tables(load_corpus())["stages"]
+    text_mb = stages.filter(stage="raw")["bytes"].sum() / 1e6
+    sums = stages.select("stage", "cpu_seconds").group_by("stage", maintain_order=True).sum()
+    seconds = dict(sums.iter_rows())
     print(f"{'stage':<14}{'CPU seconds':>14}{'MB/s per core':>16}{'share':>8}")
     others = built.cpu - sum(seconds.values())
     for stage, spent in [*seconds.items(), ("start, Dagster", others)]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -60,19 +59,7 @@ OF_REASON = {
 OF_STAGE = {TOKENIZED.name: Fate.REFUSED, BUCKETED.name: Fate.REFUSED}  # for any other reason
 
 
-class FateCount(msgspec.Struct, frozen=True):
-    """Documents of a source with one fate, for one reason: the fate itself if there is no other.
-
-    stage   the last one that counts these documents
-    tokens  those in shards, marks and repeats with them; None before there are any
-    """
-
-    source: str
-    fate: Fate
-    stage: str
-    reason: str
-    documents: int
-    tokens: int | None
+FateCount = tuple[str, Fate, str, str, int, int | None]
 
 
 def fate_of(stage: str, reason: str) -> Fate:
@@ -83,20 +70,24 @@ def fate_of(stage: str, reason: str) -> Fate:
 
 
 def source_fates(source: str, manifests: Manifests) -> Iterator[FateCount]:
-    """Yield the fates of a source's records, none of them without documents."""
+    """Yield the fates of a source's records, none of them without documents.
+
+    Each with the last stage that counts these documents; the reason, which is the fate itself if
+    there is no other; the documents, and their tokens in shards, marks and repeats with them.
+    """
     chain = complete_chain(manifests)
     sharded = chain.pop(SHARDED.name, None)  # its rows are sequences
-    row, rest = partial(FateCount, source), Fate.IN_SHARDS if sharded else Fate.IN_NO_SHARD
+    rest = Fate.IN_SHARDS if sharded else Fate.IN_NO_SHARD
     for each in chain.values():
         for reason, count in each.stats.removed().items():
-            yield row(fate_of(each.stage, reason), each.stage, reason, count, None)
+            yield source, fate_of(each.stage, reason), each.stage, reason, count, None
     for last in [*chain.values()][-1:]:
         held = held_out(bucketed_numbers(last)) if last.stage == BUCKETED.name else None
         held = held or HeldOut(0, 0, 0)
         counts = (last.stats.rows_kept - held.documents, last.stats.tokens - held.tokens or None)
         for fate, num, tokens in ((Fate.HELD_OUT, held.documents, held.tokens), (rest, *counts)):
             if num:
-                yield row(fate, last.stage, fate, num, tokens)
+                yield source, fate, last.stage, fate, num, tokens
 
 
 def complete_chain(manifests: Manifests) -> dict[str, Manifest[Any, Any]]:

@@ -88,13 +88,16 @@ def print_table(
         table.add_column(Text(name))
     for name in numbers:
         table.add_column(Text(name), justify="right")
+    indent = ""
     for row in rows:
         if row is None:
             table.add_section()
         elif isinstance(row, str):
             table.add_row(shown(row), style="bold")
+            indent = "  "  # of what is below a heading
         else:
-            table.add_row(*map(shown, row))
+            first, *others = map(shown, row)
+            table.add_row(Text(indent) + first, *others)
     if table.row_count:
         Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
 

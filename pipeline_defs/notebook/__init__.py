@@ -19,8 +19,8 @@ from assets.deduped.document_files import KeptDocuments, kept_documents
 from assets.filtered.filtered_records import FILTERED
 from assets.tokenized.tokenized_records import TOKENIZER
 from pipeline_defs.commands.look.duplicates import cluster_places, scan_clusters
-from pipeline_defs.commands.look.summary import COUNTS, summarize
 from pipeline_defs.commands.published_documents import path_of, raw_manifest
+from pipeline_defs.corpus_tables import REJECTED, TABLES, newest_tables
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, check_name
@@ -34,7 +34,10 @@ from resources.tasks import GLOBAL
 
 Model = TypeVar("Model", bound=BaseModel)
 ROW_NAME = pl.int_range(pl.len()).cast(pl.String)
-SUMMARY = {"source": pl.String, "stage": pl.String, **dict.fromkeys(COUNTS, pl.Int64)}
+COLUMNS = (
+    *("source", "stage", "rows_in", "rows_kept", "rejected", "duplicates", "quarantined"),
+    *("tokens", "bytes"),
+)
 
 
 @dataclass(frozen=True)
@@ -77,14 +80,13 @@ class OpenCorpus:
 
     def summary(self) -> pl.DataFrame:
         """Return a row for each source and stage: documents, reasons, tokens and bytes."""
-        stages = summarize(self.corpus).sources.items()
-        rows = [
-            {"source": source, "stage": stage, **{name: getattr(n, name) for name in COUNTS}}
-            for source, of_source in stages
-            for stage, n in of_source.items()
-        ]
-        rows = [row | {"rejected": sum(row["rejected"].values())} for row in rows]
-        return pl.DataFrame(rows, SUMMARY)
+        stages = self.table("stages").filter(pl.col("source").is_not_null())
+        return stages.select(*COLUMNS).with_columns(rejected=REJECTED)
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Return a table of `pipeline_defs.corpus_tables.TABLES`, such as "fates" or "mix"."""
+        check_name("table", name, TABLES)
+        return newest_tables(self.corpus)[name]
 
     def tokenizer(self) -> Path:
         """Return the path of the corpus's tokenizer.json."""

@@ -11,7 +11,7 @@ from verbs import Cli
 from assets.deduped.asset import STAGE as DEDUPED
 from assets.stages import STAGES
 from pipeline_defs.commands.look.contamination import AROUND, marked
-from pipeline_defs.commands.look.report_facts import evaluation_rows
+from pipeline_defs.corpus_tables import newest_tables
 from resources.settings.decontamination import (
     DecontaminationConfig,
     EvaluationSet,
@@ -54,7 +54,7 @@ def test_review_shows_a_passage_above_its_item(built: Path, cli: Cli) -> None:
 def test_the_report_counts_documents_of_each_set(built: Path, cli: Cli) -> None:
     corpus = open_corpus(built / "pipeline.yaml")
 
-    assert [*evaluation_rows(corpus, ["prose", "notes"])] == [("notes", "quiz", 1)]
+    assert newest_tables(corpus)["contaminated"].rows() == [("notes", "quiz", 1)]
 
 
 def test_rare_passages_are_shown_on_request(built: Path, cli: Cli) -> None:

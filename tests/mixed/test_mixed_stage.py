@@ -10,7 +10,8 @@ from assets.mixed.asset import STAGE as MIXED
 from assets.mixed.phase_shard_files import read_samples
 from assets.sharded.shard_files import files_of
 from corpus_loader.mixture import parse_mixture
-from pipeline_defs.commands.look.summary import summarize
+from pipeline_defs.commands.answers import nested
+from pipeline_defs.corpus_tables import newest_tables
 from resources.run_reports import read_report
 from resources.settings.shards import FORMAT_NAMES
 from resources.store.records import to_json
@@ -72,7 +73,10 @@ def test_metadata_and_summary_hold_the_mix(tmp_path: Path, dagster_build: Build)
     assert len(metadata["warnings"].value) == 1
     for picture in ("mix_chart", "mix_over_position"):
         assert metadata[picture].value.startswith("![") and "svg" in metadata[picture].value
-    assert summarize(corpus).phases["main"]["prose"].planned_tokens == 72
+    assert (
+        nested(newest_tables(corpus)["mix"], "phase", "source")["main"]["prose"]["planned_tokens"]
+        == 72
+    )
 
 
 def test_written_shards_hold_the_samples_in_the_order_of_the_phase(
@@ -98,7 +102,9 @@ def test_written_shards_hold_the_samples_in_the_order_of_the_phase(
     assert np.array_equal(loaded, np.stack(written["tokens"].to_numpy()))
     assert manifest.stats.rows_kept == found["epoch_samples"] == written.height
     assert manifest.stats.tokens == found["tokens"]
-    assert summarize(corpus).phases["main"]["notes"].weight == 0.25
+    assert (
+        nested(newest_tables(corpus)["mix"], "phase", "source")["main"]["notes"]["weight"] == 0.25
+    )
     folders = {Path(file.path).parent.name for part in manifest.parts[1:] for file in part.files}
     assert {folder.rsplit("-", 1)[0] for folder in folders} == {"parquet", "megatron"}
 

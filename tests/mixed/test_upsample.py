@@ -16,8 +16,9 @@ from assets.stages import used_stages
 from corpus_loader.find_mixture import find_mixture
 from corpus_loader.loader import CorpusLoader
 from corpus_loader.reader import LoaderOptions
-from pipeline_defs.commands.look.summary import summarize
+from pipeline_defs.commands.answers import nested
 from pipeline_defs.commands.train.plan import plan_corpus
+from pipeline_defs.corpus_tables import newest_tables
 from resources.settings.buckets import BucketConfig
 from resources.settings.phases import PhaseConfig
 from resources.settings.pipeline import SettingsError
@@ -188,8 +189,8 @@ def test_plan_and_summary_show_the_classes(tmp_path: Path, build: Build) -> None
     assert sum(share.planned_tokens for share in prose.units.values()) == prose.planned_tokens
     assert of_shards.sources["notes"].units == {}
     planned = {name: share.planned_tokens for name, share in prose.units.items()}
-    summary = summarize(corpus).phases["main"]
-    assert {name: summary[name].planned_tokens for name in planned} == planned
+    summary = nested(newest_tables(corpus)["mix"], "phase", "source")["main"]
+    assert {name: summary[name]["planned_tokens"] for name in planned} == planned
 
 
 def test_percentiles_of_a_real_score_put_documents_in_classes(tmp_path: Path, build: Build) -> None:

@@ -16,8 +16,9 @@ from assets.mixed.plan import PhasePlan, plan_phase
 from corpus_loader import CorpusLoader
 from corpus_loader.find_mixture import find_mixture
 from corpus_loader.mixture import Mixture, check_version, mixture_json, parse_mixture
-from pipeline_defs.commands.look.summary import summarize
+from pipeline_defs.commands.answers import nested
 from pipeline_defs.commands.train.plan import plan_corpus
+from pipeline_defs.corpus_tables import newest_tables
 from resources.settings.phases import PhaseConfig
 from resources.store.loader_files import StoreFiles
 from resources.store.records import to_json
@@ -184,7 +185,7 @@ def test_the_plan_and_the_table_show_the_weights(
     assert "weights_at" not in found["late"]["sources"]["prose"]
     shown = cli.out("plan")
     assert "from start to end" in shown and "100.0%, 0.0%" in shown
-    said = json.loads(to_json(summarize(corpus)))["phases"]
+    said = nested(newest_tables(corpus)["mix"], "phase", "source")
     assert said["main"]["notes"]["weights_at"] == [0.0, 1.0]
     assert "weights_at" not in said["late"]["prose"]
     assert "0.0%, 100.0%" in cli.out("summary", "--stages")

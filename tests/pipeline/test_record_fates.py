@@ -24,9 +24,9 @@ from assets.stages import used_stages
 from assets.text.table_rows import count_bytes
 from pipeline_defs.commands.look.find import document_fate
 from pipeline_defs.commands.look.find_index import parts_of
-from pipeline_defs.commands.look.summary import summarize
 from pipeline_defs.commands.main import main
 from pipeline_defs.commands.share.gathered_facts import gather
+from pipeline_defs.corpus_tables import newest_tables
 from pipeline_defs.record_fates import Fate, fate_of
 
 REFUSES = (
@@ -38,8 +38,8 @@ REFUSES = (
 def fates(corpus: Any) -> dict[str, Counter[Fate]]:
     """Return the documents of each fate by source, which add up to its records."""
     found: dict[str, Counter[Fate]] = {name: Counter() for name in corpus.settings.source_names()}
-    for each in summarize(corpus).fates:
-        found[each.source][each.fate] += each.documents
+    for source, fate, _, _, documents, _ in newest_tables(corpus)["fates"].iter_rows():
+        found[source][Fate(fate)] += documents
     for source, counts in found.items():
         assert counts.total() == corpus.store.newest("raw", source).stats.rows_in > 0
     return found
@@ -58,8 +58,8 @@ def found_fates(corpus: Any) -> Counter[tuple[str, Fate]]:
 def told_of_stages(corpus: Any) -> Counter[tuple[str, Fate]]:
     """Return the documents that `raw` keeps of each source and fate, as the table counts them."""
     found = Counter[tuple[str, Fate]]()
-    for each in summarize(corpus).fates:
-        found[each.source, each.fate] += each.documents if each.stage != "raw" else 0
+    for source, fate, stage, _, documents, _ in newest_tables(corpus)["fates"].iter_rows():
+        found[source, Fate(fate)] += documents if stage != "raw" else 0
     return +found
 
 
@@ -156,8 +156,8 @@ def test_conversations_that_are_refused_or_too_long_add_up(tmp_path: Path) -> No
     assert all(
         counts[Fate.IN_SHARDS] == len(in_shards(corpus, name)) for name, counts in found.items()
     )
-    rows = [each for each in summarize(corpus).fates if each.fate is Fate.REFUSED]
-    assert {each.reason for each in rows} == {"refused_by_template", "long_conversation"}
+    rows = newest_tables(corpus)["fates"].filter(fate=Fate.REFUSED)
+    assert {*rows["reason"]} == {"refused_by_template", "long_conversation"}
     assert found["asked"][Fate.UNREADABLE] > 0
     assert found_fates(corpus) == told_of_stages(corpus)
 
@@ -175,14 +175,16 @@ def test_documents_that_sequences_cut_add_up(tmp_path: Path, buckets: dict[str, 
     for source, counts in fates(corpus).items():
         assert counts[Fate.IN_SHARDS] == len(in_shards(corpus, source))
         assert counts[Fate.HELD_OUT] == len(in_shards(corpus, source, "validation"))
-    cut = {what for of_source in summarize(corpus).cuts.values() for what in of_source}
-    assert cut == ({"tokens by sequences"} if "long_documents" in buckets else set())
-    assert all(each.tokens for each in summarize(corpus).fates if each.fate is Fate.IN_SHARDS)
+    tables = newest_tables(corpus)
+    assert {*tables["cuts"]["cut"]} == (
+        {"tokens by sequences"} if "long_documents" in buckets else set()
+    )
+    assert all(tables["fates"].filter(fate=Fate.IN_SHARDS)["tokens"])
 
 
 def test_what_the_next_stage_has_not_read_is_in_no_shard(tmp_path: Path) -> None:
     corpus = open_corpus(write_corpus(tmp_path))
-    assert summarize(corpus).fates == ()
+    assert newest_tables(corpus)["fates"].is_empty()
     build(corpus, used_stages(corpus.settings).values())
     assert not fates(corpus)["notes"][Fate.IN_NO_SHARD]
     write_jsonl(tmp_path / "input/notes/new.jsonl", records(sentence(700)))

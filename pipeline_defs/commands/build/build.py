@@ -26,10 +26,11 @@ from assets.stages import BY_NAME, ancestors, used_stages
 from assets.tokenized.tokenized_records import TOKENIZER
 from assets.tokenized.tokenizer_asset import kept_manifest
 from corpus_loader.places.traffic import READ, REQUESTS, SENT, WRITTEN, Traffic
-from pipeline_defs.commands.look.summary import show, summarize
+from pipeline_defs.commands.look.summary import show
 from pipeline_defs.commands.look.update_report import report_line
 from pipeline_defs.commands.terminal import say
 from pipeline_defs.compile_kernels import compile_kernels
+from pipeline_defs.corpus_tables import newest_tables
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.warm_server import warm_server
 from resources.corpus import Corpus
@@ -126,8 +127,8 @@ def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]])
 
 def tell_what_came(corpus: Corpus, last: str) -> None:
     """Print the summary of a build, and where its report is."""
-    if not (numbers := summarize(corpus)).is_empty:
-        show(numbers)
+    if (tables := newest_tables(corpus)).manifests:
+        show(tables)
         if last == MIXED.name:
             say(report_line(corpus))
 

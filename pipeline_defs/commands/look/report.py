@@ -15,11 +15,13 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from corpus_loader.places.url_secrets import masked
+from pipeline_defs.commands.answers import as_table
 from pipeline_defs.commands.look import report_facts as facts
 from pipeline_defs.commands.look.report_inputs import failures, fingerprint_line
-from pipeline_defs.commands.look.summary import mix_rows, source_lines, source_table, summarize
+from pipeline_defs.commands.look.summary import mix_table, source_lines, source_table
 from pipeline_defs.commands.marked_texts import as_html
 from pipeline_defs.commands.terminal import MANY_LINES, say, write_text
+from pipeline_defs.corpus_tables import newest_tables
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
@@ -41,7 +43,7 @@ def report(
 ) -> int:
     """Write the corpus as one page (HTML), and print where it is."""
     corpus = load_corpus()
-    if summarize(corpus).is_empty:
+    if not newest_tables(corpus).manifests:
         raise UsageError(f"Nothing is built yet in {corpus.store}. Run: corpus build")
     if out is None:
         say(write_report(corpus))
@@ -85,35 +87,36 @@ def shown(cell: Any) -> str:
 
 def facts_of(corpus: Corpus) -> dict[str, Any]:
     """Return what the page says."""
-    numbers, sources = summarize(corpus), corpus.settings.source_names()
-    built = [source for source in sources if numbers.sources[source]]
-    lines = (line for line in source_lines(numbers) if "could not be read" not in line)
+    tables, sources = newest_tables(corpus), corpus.settings.source_names()
+    stages = tables["stages"].drop_nulls("source")
+    built = stages["source"].unique(maintain_order=True).to_list()
+    lines = (line for line in source_lines(tables) if "could not be read" not in line)
     return {
         "fingerprint": fingerprint_line(corpus),
         "title": f"Corpus of {corpus.config.name}",
         "store": place_of(corpus.store.root),
-        "overview": source_table(numbers),
+        "overview": as_table(source_table(tables)),
         "notes": [*lines],
-        "changes": [*facts.changes(corpus, built)],
+        "changes": as_table(facts.changes(corpus, built), "source"),
         "failures": failures(corpus, sources),
         "warnings": facts.warnings(corpus, built),
-        "funnel": facts.funnel(numbers),
-        "funnel_rows": [*facts.funnel_rows(corpus, numbers)],
-        "reasons": [*facts.reason_rows(numbers)],
+        "funnel": facts.funnel(stages),
+        "funnel_rows": as_table(facts.funnel_table(stages), "source"),
+        "reasons": as_table(facts.fate_table(tables["fates"]), "source"),
         "excerpts": [*facts.excerpts(corpus, built)],
-        "unreadable": [*facts.unreadable(corpus, built)],
+        "unreadable": as_table(facts.unreadable(corpus, built)),
         "sources": [*charts_by_source(corpus, built)],
         "duplicates": facts.pictures(corpus, "duplicates", GLOBAL, *DUPLICATES),
         "clusters": facts.clusters(corpus),
-        "evaluation": [*facts.evaluation_rows(corpus, built)],
-        "fit": [*facts.fit_rows(corpus, built)],
+        "evaluation": as_table(tables["contaminated"]),
+        "fit": as_table(facts.fit_table(corpus, built)),
         "mix": [
             each
             for phase in corpus.settings.phase_names()
             for each in facts.pictures(corpus, "mixed", phase, "mix_over_position")
         ],
-        "mix_rows": mix_rows(numbers),
-        "versions": [*facts.versions(corpus)],
+        "mix_rows": as_table(mix_table(tables["mix"])),
+        "versions": as_table(facts.versions(tables.manifests)),
         "version": version("tokenmill"),
         "python": platform.python_version(),
         "config_name": corpus.config.name,

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
 import polars as pl
 
+from assets.bucketed.bucketed_records import BUCKETED
 from assets.deduped.deduped_records import DEDUPED
 from assets.filtered.filtered_records import FILTERED
 from assets.filtered.passages import sample_keys
@@ -25,6 +25,7 @@ from assets.filtered.pii.find_pii import find_pii
 from assets.filtered.rules.rules import Rule, rules_for
 from assets.mixed.complete_state_files import incomplete
 from assets.raw.raw_records import RAW
+from assets.raw.readers.documents import NO_QUARANTINE
 from assets.stages import BY_NAME
 from assets.tokenized.tokenized_records import TOKENIZED
 from assets.tokenized.tokenizer_fit import totals
@@ -36,7 +37,6 @@ from pipeline_defs.commands.look.duplicates import (
     scan_clusters,
     segments_of,
 )
-from pipeline_defs.commands.look.summary import OF_DOCUMENTS, Summary
 from pipeline_defs.commands.marked_texts import Segment, ShownDocument
 from pipeline_defs.commands.published_documents import path_of
 from pipeline_defs.commands.rules.filtered_files import filter_data, rules_config
@@ -45,7 +45,8 @@ from pipeline_defs.commands.states.diff import stage_differences
 from pipeline_defs.commands.states.history import entry_of
 from pipeline_defs.commands.states.history import lines_of as change_lines
 from pipeline_defs.commands.states.state_chain import chain_of
-from pipeline_defs.commands.terminal import Row, one_line
+from pipeline_defs.commands.terminal import one_line
+from pipeline_defs.corpus_tables import Manifests
 from resources.charts import Bars
 from resources.corpus import Corpus
 from resources.drawn_charts import IMAGE, as_address
@@ -58,6 +59,9 @@ from resources.tasks import GLOBAL
 EXCERPTS = 10  # of a reason
 EXCERPT_CHARS, SEARCHED_CHARS = 600, 50_000
 CLUSTERS, COPIES, CLUSTER_CHARS, CONTEXT = 3, 3, 1500, 8
+OF_DOCUMENTS = pl.col("stage").is_in(
+    [s.name for s in (RAW, FILTERED, DEDUPED, TOKENIZED, BUCKETED)]
+)
 WITHHELD = "(not shown: too much personal data)"
 ALT = re.compile(rf"!\[([^]]*)\]{IMAGE.pattern}")
 
@@ -101,54 +105,57 @@ def ask(corpus: Corpus, stage: str, partition: str, question: Callable[[Any, Any
         return None
 
 
-def funnel(numbers: Summary) -> Picture:
+def funnel(stages: pl.DataFrame) -> Picture:
     """Draw how many documents are left after each stage."""
-    sums = Counter[str]()
-    for stages in numbers.sources.values():
-        if RAW.name in stages:
-            sums["records"] += stages[RAW.name].rows_in
-        sums.update({name: stages[name].rows_kept for name in OF_DOCUMENTS if name in stages})
-    read = sums["records"] or 1
-    bars = ((name, n, f"{n:,}, {n / read:.1%}") for name, n in sums.items())
+    of_stage = stages.filter(OF_DOCUMENTS).group_by("stage", maintain_order=True)
+    sums = dict(of_stage.agg(pl.col("rows_kept").sum()).iter_rows())
+    read = int(stages.filter(stage=RAW.name)["rows_in"].sum())
+    bars = (
+        (name, n, f"{n:,}, {n / max(1, read):.1%}")
+        for name, n in ({"records": read} | sums).items()
+    )
     chart = Bars("records, and documents left after each stage", tuple(bars))
     return Picture("funnel", as_address(msgspec.json.encode(chart)))
 
 
-def funnel_rows(corpus: Corpus, numbers: Summary) -> Iterator[Row]:
-    """Yield what each stage took from each source, in documents and in tokens.
+def funnel_table(stages: pl.DataFrame) -> pl.DataFrame:
+    """Return what each stage took from each source, in documents and in tokens.
 
     Tokens of what was removed before `tokenized` follow from its bytes.
     """
-    for source, stages in numbers.sources.items():
-        of_source = {name: corpus.store.newest_or_none(name, source) for name in OF_DOCUMENTS}
-        encoded = of_source[TOKENIZED.name]
-        per_byte = encoded.stats.tokens / max(1, encoded.stats.text_bytes) if encoded else 0.0
-        tokens = 0
-        yield source
-        for name, manifest in of_source.items():
-            if manifest is None or name not in stages:
-                continue
-            stats, lost = manifest.stats, "unknown"
-            if name in (FILTERED.name, DEDUPED.name):
-                lost = f"about {max(0, stats.text_bytes - stats.bytes) * per_byte:,.0f}"
-            elif stats.tokens:
-                lost = f"{max(0, tokens - stats.tokens):,}"
-                tokens = stats.tokens
-            removed = stats.rows_in - stats.rows_kept
-            if not removed and lost in ("unknown", "0"):
-                continue
-            share = f"{removed / max(1, stats.rows_in):.1%}"
-            yield name, stats.rows_in, removed, share, stats.duplicates, lost
+    stage, tokens, removed = (
+        pl.col("stage"),
+        pl.col("tokens"),
+        pl.col("rows_in") - pl.col("rows_kept"),
+    )
+    per_byte = (
+        (tokens / pl.col("text_bytes").clip(1))
+        .filter(stage == TOKENIZED.name)
+        .first()
+        .over("source")
+    )
+    estimated = (pl.col("text_bytes") - pl.col("bytes")).clip(0) * per_byte
+    counted = (tokens.shift(1, fill_value=0).over("source") - tokens).clip(0)
+    is_early = stage.is_in([FILTERED.name, DEDUPED.name])
+    lost = pl.when(is_early).then(estimated.round().cast(pl.Int64)).when(tokens > 0).then(counted)
+    rows = stages.filter(OF_DOCUMENTS).select(
+        "source",
+        "stage",
+        documents_in="rows_in",
+        removed=removed,
+        share=removed / pl.col("rows_in").clip(1),
+        of_these_copies="duplicates",
+        tokens_removed=lost,
+    )
+    return rows.filter((pl.col("removed") > 0) | (pl.col("tokens_removed") > 0))
 
 
-def reason_rows(numbers: Summary) -> Iterator[Row]:
-    """Yield the fate of every record, by source, with the reasons; shares are of its records."""
-    for source, of_source in groupby(numbers.fates, lambda each: each.source):
-        rows = [*of_source]
-        yield source
-        for each in rows:
-            share = f"{each.documents / sum(row.documents for row in rows):.2%}"
-            yield each.fate, "" if each.reason == each.fate else each.reason, each.documents, share
+def fate_table(fates: pl.DataFrame) -> pl.DataFrame:
+    """Return the fate of every record, by source, with the reasons; shares are of its records."""
+    fate, reason, records = pl.col("fate"), pl.col("reason"), pl.col("documents")
+    other = pl.when(reason != fate).then(reason)
+    share = records / records.sum().over("source")
+    return fates.select("source", "fate", reason=other, records=records, share=share)
 
 
 def excerpts(
@@ -265,33 +272,29 @@ def cut(segments: Sequence[Segment], chars: int) -> list[Segment]:
     return left
 
 
-def unreadable(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
-    """Yield the records that could not be read, by kind of error, with the bytes of the first."""
-    for source in sources:
-        if corpus.store.newest_or_none(RAW.name, source) is None:
-            continue
-        records = read_quarantine(corpus, source)
-        begin = dict(zip(records["error"], records["raw"], strict=True))
-        for row in count_kinds(records).head(EXCERPTS).iter_rows(named=True):
-            text = redacted(begin[row["error"]][:EXCERPT_CHARS].decode("utf-8", "replace"))
-            error = redacted(row["error"][:EXCERPT_CHARS])
-            yield source, row["file"], error, row["next_step"], one_line(text)[:200], row["records"]
+def unreadable(corpus: Corpus, sources: Sequence[str]) -> pl.DataFrame:
+    """Return the records that could not be read, by kind of error, with the bytes of the first."""
+    tables = [NO_QUARANTINE, *(read_quarantine(corpus, name) for name in sources)]
+    records = pl.concat(tables)
+    first = records.unique(["source", "error"], keep="last").select("source", "error", begins="raw")
+    kinds = count_kinds(records).join(first, on=["source", "error"], maintain_order="left")
+    shown = kinds.group_by("source", maintain_order=True).head(EXCERPTS)
+    begins = [each[:EXCERPT_CHARS].decode("utf-8", "replace") for each in shown["begins"]]
+    return shown.with_columns(
+        pl.Series("begins", [one_line(each)[:200] for each in redacted_all(begins)], pl.String),
+        pl.Series("error", redacted_all([*shown["error"].str.head(EXCERPT_CHARS)]), pl.String),
+    )
 
 
-def evaluation_rows(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
-    """Yield the documents with items of each evaluation set, by source."""
-    for source in sources:
-        if manifest := corpus.store.newest_or_none(DEDUPED, source):
-            for name, documents in (manifest.stats.numbers.contaminated or {}).items():
-                yield source, name, documents
-
-
-def fit_rows(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
-    """Yield bytes and characters per token of each source."""
-    for source in sources:
-        fit = ask(corpus, TOKENIZED.name, source, lambda _, given: totals(given.stats.numbers))
-        if fit:
-            yield source, f"{fit[0]:.2f}", f"{fit[1]:.2f}", fit[2]
+def fit_table(corpus: Corpus, sources: Sequence[str]) -> pl.DataFrame:
+    """Return bytes and characters per token of each source."""
+    found = {
+        source: ask(corpus, TOKENIZED.name, source, lambda _, given: totals(given.stats.numbers))
+        for source in sources
+    }
+    rows = [(source, *fit) for source, fit in found.items() if fit]
+    schema = ("source", "bytes_per_token", "characters_per_token", "tokens")
+    return pl.DataFrame(rows, schema, orient="row")
 
 
 def warnings(corpus: Corpus, sources: Sequence[str]) -> list[str]:
@@ -306,31 +309,32 @@ def warnings(corpus: Corpus, sources: Sequence[str]) -> list[str]:
     return lines
 
 
-def changes(corpus: Corpus, sources: Sequence[str]) -> Iterator[Row]:
-    """Yield what differs from the state before, of each source: inputs, settings, numbers."""
+def changes(corpus: Corpus, sources: Sequence[str]) -> pl.DataFrame:
+    """Return what differs from the state before, of each source: inputs, settings, numbers."""
+    rows: list[tuple[Any, ...]] = []
     of_documents = {RAW.name, FILTERED.name, DEDUPED.name}
     for source in sources:
-        yield source
         kept = KeptManifests(corpus.store, source)
         stage = kept.last_stage()
         numbers = kept.folder(stage).manifest_numbers()
         if len(numbers) < 2:
-            yield "no earlier state is kept", None, None, None
+            rows.append((source, "no earlier state is kept", None, None))
             continue
         before, after = (chain_of(kept, stage, number) for number in numbers[-2:])
-        for line in change_lines(entry_of(corpus, after, before, ())):
-            yield line, None, None, None
+        rows += (
+            (source, line, None, None) for line in change_lines(entry_of(corpus, after, before, ()))
+        )
         for each in stage_differences(before, after):
             for name, (then, now) in each.numbers.items():
                 is_count = name not in ("bytes", "rows_in") and each.stage in of_documents
                 if is_count or (each.stage, name) == (TOKENIZED.name, "tokens"):
-                    what = f"{each.stage}: {name.replace('rows_', '')}"
-                    yield what, then, now, f"{now - then:+,}"
+                    rows.append((source, f"{each.stage}: {name.replace('rows_', '')}", then, now))
+    schema = {"source": pl.String, "what": pl.String, "before": pl.Int64, "now": pl.Int64}
+    table = pl.DataFrame(rows, schema, orient="row")
+    return table.with_columns(change=pl.col("now") - pl.col("before"))
 
 
-def versions(corpus: Corpus) -> Iterator[Row]:
-    """Yield code version and fingerprint of the newest state of each partition."""
-    for stage in BY_NAME.values():
-        for partition in sorted(corpus.store.partitions(), key=lambda each: each.name):
-            if partition.stage == stage.name and (newest := partition.newest_manifest()):
-                yield stage.name, partition.name, newest.code_version, newest.fingerprint
+def versions(manifests: Manifests) -> pl.DataFrame:
+    """Return code version and fingerprint of each manifest."""
+    rows = [(*key, each.code_version, each.fingerprint) for key, each in manifests.items()]
+    return pl.DataFrame(rows, ("stage", "partition", "code", "fingerprint"), orient="row")

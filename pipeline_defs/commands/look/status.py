@@ -287,7 +287,7 @@ def stage_rows(found: Status) -> Iterator[Row]:
             yield name
         for stage, state in stages.items():
             reason, age = state.reason[:LONGEST_REASON], state.materialized
-            yield f"  {stage}", state.state, reason, state.rows, ago(age) if age else ""
+            yield stage, state.state, reason, state.rows, ago(age) if age else ""
         yield None
 
 

@@ -14,8 +14,8 @@ from pipeline_defs.commands.share.facts import Facts, explained
 from pipeline_defs.commands.share.forms.markdown import filled
 from pipeline_defs.commands.share.gathered_facts import gather
 from pipeline_defs.commands.share.published_state import State, state_to_publish
-from pipeline_defs.commands.share.published_tables import TABLES
 from pipeline_defs.commands.terminal import say, write_text
+from pipeline_defs.corpus_tables import TABLES
 from pipeline_defs.load_corpus import load_corpus
 from resources.errors import UsageError
 from resources.store.records import to_json
@@ -49,7 +49,10 @@ def disclose(
     if out is not None:
         write_text(out, render(form, facts))
     if explain:
-        say(*(f"{name}: {columns}" for name, columns in TABLES.items()), *explained(facts))
+        tables = (
+            f"{name}: {', '.join(each.columns)}: {each.meaning}" for name, each in TABLES.items()
+        )
+        say(*tables, *explained(facts))
     elif out is not None:
         unknown = sum(fact.value is None for fact in facts.facts)
         say(f"{out}: {unknown:,} facts are UNKNOWN" if unknown else str(out))

@@ -9,19 +9,27 @@ from typing import Any
 
 import polars as pl
 
+from assets.bucketed.bucketed_records import BUCKETED
+from assets.deduped.deduped_records import DEDUPED
+from assets.filtered.filtered_records import FILTERED
 from assets.filtered.opt_out import NO_DOMAIN
 from assets.mixed.complete_state_files import CompleteState, complete_state
 from assets.mixed.mixed_records import MIXED
+from assets.raw.raw_records import RAW
+from assets.sharded.sharded_records import SHARDED
 from assets.tokenized.tokenized_records import TOKENIZED
 from corpus_loader.places.files import TAKEDOWNS
 from pipeline_defs.commands.share.facts import HUB, Fact, Facts
-from pipeline_defs.commands.share.published_tables import published_manifests, tables_of
 from pipeline_defs.commands.terminal import one_line
+from pipeline_defs.corpus_tables import TABLES, CorpusTables, Manifests
 from resources.corpus import Corpus
+from resources.settings.buckets import VALIDATION
 from resources.settings.disclosure import DisclosureConfig, SourceFacts
-from resources.store.records import fingerprint_of
+from resources.store.records import StageRecords, fingerprint_of
+from resources.store.store import typed
 from resources.takedowns import count_takedowns
 
+STAGES: tuple[StageRecords[Any, Any], ...] = (RAW, FILTERED, DEDUPED, TOKENIZED, BUCKETED, SHARDED)
 QUERIES = Path(__file__).with_name("queries.sql")
 NAMED = re.compile(r"^-- (\S+): (.*)\n([^;]+);", re.MULTILINE)
 NUM_DOMAINS, OF_SOURCE = "crawled.num_domains", "{source}"
@@ -44,7 +52,8 @@ def gather(corpus: Corpus, state: CompleteState | None = None, *, sme: bool = Fa
     sources = [name for stage, name in manifests if stage == TOKENIZED.name]
     phases = [name for stage, name in manifests if stage == MIXED.name]
     facts, most = [*keys_told(corpus, sources)], 0
-    tables = pl.SQLContext(tables_of(corpus, manifests))
+    of_state = CorpusTables(corpus, manifests)
+    tables = pl.SQLContext({name: of_state[name] for name in TABLES})
     for name, read, form in NAMED.findall(QUERIES.read_text("utf-8")):
         for source in sources if OF_SOURCE in name else [""]:
             query = " ".join(form.format(source=source, none=NO_DOMAIN, most=most).split())
@@ -59,6 +68,25 @@ def gather(corpus: Corpus, state: CompleteState | None = None, *, sme: bool = Fa
             most = most_named(facts[-1].value, sme=sme or corpus.settings.disclosure.sme)
     digest = fingerprint_of([(*key, manifests[key].fingerprint) for key in sorted(manifests)])
     return Facts(digest, tuple(sources), tuple(phases), tuple(facts))
+
+
+def published_manifests(
+    corpus: Corpus, state: CompleteState
+) -> tuple[Manifests, dict[tuple[str, str], str]]:
+    """Return the manifests of a state that tables are made of, and their paths in the store."""
+    phases = [name for name in corpus.settings.phase_names() if name != VALIDATION]
+    wanted = [(stage, name) for name in state.sources for stage in STAGES]
+    found = {
+        (stage.name, name): (stage, *state.manifests[stage.name, name])
+        for stage, name in [*wanted, *((MIXED, name) for name in phases)]
+        if (stage.name, name) in state.manifests
+    }
+    root, partition = corpus.store.root, corpus.store.partition
+    manifests = {key: typed(manifest, stage) for key, (stage, _, manifest) in found.items()}
+    return manifests, {
+        key: str(partition(*key).manifest_path(number).relative_to(root))
+        for key, (_, number, _) in found.items()
+    }
 
 
 def keys_told(corpus: Corpus, sources: Sequence[str]) -> Iterator[Fact]:

@@ -1,5 +1,5 @@
 -- The queries behind the facts of `corpus disclose`: name of the fact, stages whose manifests are read,
--- query. Tables are those of published_tables.py. Rows have an order, single values have none.
+-- query. Tables are those of corpus_tables.py. Rows have an order, single values have none.
 
 -- corpus.documents: bucketed sharded
 SELECT SUM(documents) FROM fates WHERE fate = 'in training shards';
@@ -17,7 +17,7 @@ WHERE NOT is_code GROUP BY language ORDER BY bytes DESC, language;
 SELECT language, SUM(bytes) AS bytes, SUM(tokens) AS tokens FROM documents
 WHERE is_code GROUP BY language ORDER BY bytes DESC, language;
 -- corpus.drawn: mixed
-SELECT phase, SUM(tokens) AS tokens FROM mix GROUP BY phase ORDER BY phase;
+SELECT phase, SUM(realised_tokens) AS tokens FROM mix GROUP BY phase ORDER BY phase;
 
 -- crawled.num_domains: deduped bucketed sharded
 SELECT COUNT(DISTINCT domain) FROM documents WHERE domain IS NOT NULL AND domain != '{none}';
@@ -52,4 +52,4 @@ SELECT cut, amount FROM cuts WHERE source = '{source}' ORDER BY cut;
 SELECT evaluation_set, documents FROM contaminated WHERE source = '{source}'
 ORDER BY documents DESC, evaluation_set;
 -- sources.{source}.drawn: mixed
-SELECT phase, tokens, epochs FROM mix WHERE source = '{source}' ORDER BY phase;
+SELECT phase, realised_tokens AS tokens, epochs FROM mix WHERE source = '{source}' ORDER BY phase;
