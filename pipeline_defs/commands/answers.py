@@ -67,6 +67,8 @@ def as_table(frame: pl.DataFrame, group: str = "") -> TableOf:
 
     The values of the column `group` are headings of sections. A row of sums, `all`, stands apart.
     """
+    for name in [name for name, dtype in frame.schema.items() if dtype == pl.Struct]:
+        frame = frame.unnest(name, separator="_")
     told = [each for each in frame if each.null_count() < len(each) and each.name != group]
     is_number = {each.name: each.dtype.is_numeric() or is_shares(each) for each in told}
     names = sorted(is_number, key=is_number.__getitem__)

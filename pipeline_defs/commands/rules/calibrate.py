@@ -9,9 +9,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
-import msgspec
 import numpy as np
 import polars as pl
 from cyclopts import Parameter
@@ -39,7 +38,7 @@ from pipeline_defs.commands.rules.filtered_files import (
     pick_sources,
     rules_config,
 )
-from pipeline_defs.commands.rules.whatif import Kept, WhatIf, plain, replay, show, what_if
+from pipeline_defs.commands.rules.whatif import WhatIf, plain, replay, show, what_if
 from pipeline_defs.commands.terminal import Json, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -49,7 +48,7 @@ from resources.settings.limits import EVERY_LANGUAGE
 from resources.store.store import StoreError
 
 
-class Calibration(msgspec.Struct, frozen=True):
+class Calibration(NamedTuple):
     """Proposed limits of a source, as settings of `corpus rules whatif`, and their replay."""
 
     source: str
@@ -75,7 +74,7 @@ def calibrate(
     (name,) = pick_sources(corpus, [source])
     result = propose(corpus, name, keep, all_rules=all_rules)
     if json:
-        print_json(result)
+        print_json(result._asdict() | {"replay": result.replay.as_json()})
         return 0
     show(result.replay)
     say(*result.notes)
@@ -107,7 +106,7 @@ def propose(corpus: Corpus, source: str, keep: float, *, all_rules: bool) -> Cal
             value = plain(widest(limit, rule) if is_one else limit)
             settings.append(f"{rule.group}.{rule.field}={value}")
     found = what_if(corpus, [source], settings)
-    notes = notes_on(found.total, keep, fixed, columns)
+    notes = notes_on(found, keep, fixed, columns)
     return Calibration(source, keep, settings, found, notes)
 
 
@@ -151,16 +150,16 @@ def with_all_rules(rules: RulesConfig) -> RulesConfig:
     return changed_rules(rules, overlay_of(rules, off))
 
 
-def notes_on(kept: Kept, keep: float, fixed: Sequence[Rule], columns: Columns) -> list[str]:
+def notes_on(found: WhatIf, keep: float, fixed: Sequence[Rule], columns: Columns) -> list[str]:
     """Explain where less is kept than asked, and why no language has limits of its own."""
-    notes = []
+    notes, total = [], found.total
     if LANGUAGE not in columns.names:
         notes.append(
             "The decisions hold no language (no rule has a limit by language), so all documents "
             f"share limits. To have them by language, give one rule a limit for {EVERY_LANGUAGE!r} "
             "and materialize `filtered` again."
         )
-    if kept.then.documents < keep * kept.documents:
+    if total["then"]["documents"] < keep * total["documents"]:
         shares = {rule.name: int(columns.broken_by_any([rule]).sum()) for rule in fixed}
         named = ", ".join(f"{name} {number:,}" for name, number in shares.items() if number)
         notes.append(

@@ -10,9 +10,8 @@ import json as json_text
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any
 
-import msgspec
 import polars as pl
 from cyclopts import Group, Parameter
 
@@ -27,6 +26,7 @@ from assets.filtered.rules.threshold_replay import (
     parse_change,
     tally,
 )
+from pipeline_defs.commands.answers import nested, print_frame
 from pipeline_defs.commands.rules.filtered_files import (
     BATCH_ROWS,
     batches,
@@ -36,76 +36,24 @@ from pipeline_defs.commands.rules.filtered_files import (
     pick_sources,
     rules_config,
 )
-from pipeline_defs.commands.terminal import (
-    Json,
-    Row,
-    check_one_given,
-    print_json,
-    print_table,
-    say,
-)
+from pipeline_defs.commands.terminal import Json, check_one_given, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.settings.limits import limit_text
 from resources.store.records import Manifest
 from resources.store.store import StoreError
+from resources.tasks import GLOBAL
 
-T = TypeVar("T")
-
+SIDES = ("now", "then")
+AMOUNT = {"documents": pl.Int64, "bytes": pl.Int64}
+KEPT: dict[str, Any] = {"source": pl.String, **AMOUNT, **dict.fromkeys(SIDES, pl.Struct(AMOUNT))}
+BROKEN = pl.Struct(AMOUNT | {"alone": pl.Int64})
+RULES: dict[str, Any] = {"rule": pl.String, **dict.fromkeys(SIDES, BROKEN)}
+OVERLAPS: dict[str, Any] = {"rules": pl.List(pl.String), **dict.fromkeys(SIDES, pl.Int64)}
 TOP_PAIRS = 10
 FEW_LANGUAGES = 3  # whose limits fit into a cell
 WHICH = Group("Sources", validator=check_one_given)
-
-
-class NowThen(msgspec.Struct, Generic[T], frozen=True):
-    """Something under the rules of the last run, and under the changed ones."""
-
-    now: T
-    then: T
-
-
-class Amount(msgspec.Struct, frozen=True):
-    """Documents, and bytes of their texts."""
-
-    documents: int
-    bytes: int
-
-
-class Kept(NowThen[Amount], frozen=True, kw_only=True):
-    """All documents and bytes, and those that are kept."""
-
-    documents: int
-    bytes: int
-
-
-class SourceKept(Kept, frozen=True, kw_only=True):
-    """Amounts of a source, the thresholds that change, and the keys to lay over its filters."""
-
-    changes: dict[str, NowThen[Any]]
-    filters: dict[str, Overlay]
-    notes: list[str]
-
-
-class Broken(Amount, frozen=True):
-    """Documents and bytes that a rule breaks, and documents that only it breaks."""
-
-    alone: int
-
-
-class Overlap(NowThen[int], frozen=True, kw_only=True):
-    """Documents that two rules break together."""
-
-    rules: tuple[str, str]
-
-
-class WhatIf(msgspec.Struct, frozen=True):
-    """Amounts by source and in total, documents by rule, and the most frequent pairs of rules."""
-
-    sources: dict[str, SourceKept]
-    total: Kept
-    rules: dict[str, NowThen[Broken]]
-    overlaps: list[Overlap]
 
 
 @dataclass
@@ -145,10 +93,42 @@ def whatif(
     corpus = load_corpus()
     result = what_if(corpus, pick_sources(corpus, None if all_ else source), set_)
     if json:
-        print_json(result)
+        print_json(result.as_json())
     else:
         show(result)
     return 0
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """Replays of sources, and what they come to under the rules of the last run and the others.
+
+    kept      documents and bytes of each source, then of `all`: all of them, kept now, kept then
+    rules     documents and bytes that each rule breaks, and documents that only it breaks
+    overlaps  documents that two rules break together, of the most frequent pairs
+    """
+
+    replays: list[Replay]
+    kept: pl.DataFrame
+    rules: pl.DataFrame
+    overlaps: pl.DataFrame
+
+    @property
+    def total(self) -> dict[str, Any]:
+        """The amounts of all sources."""
+        return self.kept.drop("source").row(-1, named=True)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the numbers for programs; of each source its changes, filters and notes, too."""
+        sources = nested(self.kept.head(-1), "source")
+        for each in self.replays:
+            sources[each.manifest.partition] |= {
+                "changes": {n: {"now": a, "then": b} for n, (a, b) in changes_of(each).items()},
+                "filters": {"rules": each.overlay},
+                "notes": [*each.notes, *each.skipped.values()],
+            }
+        rules, overlaps = nested(self.rules, "rule"), nested(self.overlaps)
+        return {"sources": sources, "total": self.total, "rules": rules, "overlaps": overlaps}
 
 
 def what_if(corpus: Corpus, sources: Sequence[str], assignments: Sequence[str]) -> WhatIf:
@@ -165,40 +145,43 @@ def what_if(corpus: Corpus, sources: Sequence[str], assignments: Sequence[str]) 
     names = dict.fromkeys(rule.name for each in replays for rule in [*each.now, *each.then])
     pairs = {p: (before.pairs[p], after.pairs[p]) for p in {*before.pairs, *after.pairs}}
     most_frequent = sorted(pairs.items(), key=lambda item: (-max(item[1]), item[0]))[:TOP_PAIRS]
+    kept = [(each.manifest.partition, each.before, each.after) for each in replays]
     return WhatIf(
-        sources={of_source.manifest.partition: result_of(of_source) for of_source in replays},
-        total=kept_of(before, after),
-        rules={name: NowThen(broken_by(name, before), broken_by(name, after)) for name in names},
-        overlaps=[Overlap(*counts, rules=pair) for pair, counts in most_frequent],
+        replays,
+        kept=pl.DataFrame([kept_row(*row) for row in (*kept, (GLOBAL, before, after))], KEPT),
+        rules=pl.DataFrame([broken_row(name, before, after) for name in names], RULES),
+        overlaps=pl.DataFrame([(pair, *of) for pair, of in most_frequent], OVERLAPS, orient="row"),
     )
 
 
-def result_of(of_source: Replay) -> SourceKept:
-    """Return the amounts kept of one source, now and then, and the changes behind them."""
+def kept_row(source: str, before: Tally, after: Tally) -> dict[str, Any]:
+    """Return documents and bytes of a source: all, kept now, kept then."""
+    now, then = ({"documents": each.kept, "bytes": each.kept_bytes} for each in (before, after))
+    sizes = {"documents": before.documents, "bytes": before.bytes}
+    return {"source": source, **sizes, "now": now, "then": then}
+
+
+def broken_row(rule: str, before: Tally, after: Tally) -> dict[str, Any]:
+    """Return the documents and bytes that a rule breaks, now and then."""
+    now, then = (
+        {"documents": of.broken[rule], "bytes": of.broken_bytes[rule], "alone": of.alone[rule]}
+        for of in (before, after)
+    )
+    return {"rule": rule, "now": now, "then": then}
+
+
+def changes_of(of_source: Replay) -> dict[str, tuple[Any, Any]]:
+    """Return the thresholds that change, now and then, by rule."""
     now = {rule.name: rule for rule in of_source.now}
     then = {rule.name: rule for rule in of_source.then}
-    changes = {
-        name: NowThen(*(getattr(side.get(name), "threshold", None) for side in (now, then)))
+    return {
+        name: (
+            getattr(now.get(name), "threshold", None),
+            getattr(then.get(name), "threshold", None),
+        )
         for name in dict.fromkeys([*now, *then])
         if now.get(name) != then.get(name)
     }
-    return SourceKept(
-        **msgspec.structs.asdict(kept_of(of_source.before, of_source.after)),
-        changes=changes,
-        filters={"rules": of_source.overlay},
-        notes=[*of_source.notes, *of_source.skipped.values()],
-    )
-
-
-def kept_of(before: Tally, after: Tally) -> Kept:
-    """Return documents and bytes: all, kept now, kept then."""
-    now, then = (Amount(each.kept, each.kept_bytes) for each in (before, after))
-    return Kept(now, then, documents=before.documents, bytes=before.bytes)
-
-
-def broken_by(name: str, counts: Tally) -> Broken:
-    """Return the documents and bytes that a rule breaks."""
-    return Broken(counts.broken[name], counts.broken_bytes[name], counts.alone[name])
 
 
 def replay(corpus: Corpus, source: str, assignments: Sequence[str]) -> Replay:
@@ -276,47 +259,30 @@ def count(corpus: Corpus, of_source: Replay) -> None:
 
 def show(result: WhatIf) -> None:
     """Print the result for people."""
-    kept = ((name, *kept_row(amounts)) for name, amounts in with_total(result).items())
-    print_table("kept", ("source",), ("documents", "now", "then", "MB", "MB now", "MB then"), kept)
-    broken: list[Row] = []
-    for name, counts in result.rules.items():
-        sides = (counts.now, counts.then)
-        sizes = (f"{side.bytes / 1e6:,.1f}" for side in sides)
-        documents, alone = ((getattr(s, key) for s in sides) for key in ("documents", "alone"))
-        broken.append((name, threshold_text(result, name), *documents, *sizes, *alone))
-    numbers = ("now", "then", "MB now", "MB then", "alone now", "alone then")
-    print_table("documents that a rule breaks", ("rule", "threshold"), numbers, broken)
-    pairs = ((*each.rules, each.now, each.then) for each in result.overlaps)
-    print_table("documents that two rules break", ("rule", "and rule"), ("now", "then"), pairs)
-    for name, source in result.sources.items():
-        say(*source.notes)
-        if source.changes:
-            filters = json_text.dumps(msgspec.to_builtins(source.filters))
-            say(f"To have this for {name}, lay over its filters: {filters}")
+    kept = result.kept.head(len(result.replays) + (len(result.replays) > 1))
+    shares = {f"{side}_share": share_of(side) for side in SIDES}
+    print_frame("kept", kept.with_columns(**shares))
+    changes = [changes_of(each) for each in result.replays]
+    texts = [threshold_text(changes, name) for name in result.rules["rule"]]
+    thresholds = pl.Series("threshold", texts, pl.String)
+    print_frame("documents that a rule breaks", result.rules.with_columns(thresholds))
+    print_frame("documents that two rules break", result.overlaps)
+    for each, of_source in zip(result.replays, changes, strict=True):
+        say(*each.notes, *each.skipped.values())
+        if of_source:
+            filters = json_text.dumps({"rules": each.overlay})
+            say(f"To have this for {each.manifest.partition}, lay over its filters: {filters}")
 
 
-def with_total(result: WhatIf) -> dict[str, Kept]:
-    """Return the sources' amounts, and their sum if there are several."""
-    total = {"all": result.total} if len(result.sources) > 1 else {}
-    return {**result.sources, **total}
+def share_of(side: str) -> pl.Expr:
+    """Return the share of documents that one side keeps."""
+    return pl.col(side).struct["documents"] / pl.col("documents").clip(1)
 
 
-def kept_row(amounts: Kept) -> list[str]:
-    """Return the cells of one source: all, now and then, in documents and in MB."""
-    cells = []
-    for unit, scale, digits in (("documents", 1, 0), ("bytes", 1e6, 1)):
-        whole = getattr(amounts, unit)
-        cells.append(f"{whole / scale:,.{digits}f}")
-        for side in (amounts.now, amounts.then):
-            part = getattr(side, unit)
-            cells.append(f"{part / scale:,.{digits}f} ({part / max(1, whole):.1%})")
-    return cells
-
-
-def threshold_text(result: WhatIf, name: str) -> str:
+def threshold_text(changes: Sequence[Mapping[str, tuple[Any, Any]]], name: str) -> str:
     """Return "0.2 -> 0.25" for a rule that changes, else an empty text."""
-    changes = [source.changes.get(name) for source in result.sources.values()]
-    texts = {f"{limit_cell(each.now)} -> {limit_cell(each.then)}" for each in changes if each}
+    pairs = (of_source[name] for of_source in changes if name in of_source)
+    texts = {" -> ".join(map(limit_cell, pair)) for pair in pairs}
     return texts.pop() if len(texts) == 1 else "differs by source" if texts else ""
 
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
+import polars as pl
 from cyclopts import Parameter
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, to_builtins
 
 from assets.bucketed.bucketed_records import LEAKAGE
 from assets.bucketed.leakage import MOST_SHARE
@@ -31,15 +32,8 @@ from assets.mixed.plan import PhasePlan, Proposals, plan_phase
 from assets.mixed.samples import SourceRows
 from assets.sharded.sharded_records import SHARDED
 from assets.tokenized.tokenized_records import TOKENIZED
-from pipeline_defs.commands.terminal import (
-    Cell,
-    Json,
-    Row,
-    percentages,
-    print_json,
-    print_table,
-    say,
-)
+from pipeline_defs.commands.answers import print_frame
+from pipeline_defs.commands.terminal import Json, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import check_name
@@ -48,7 +42,6 @@ from resources.settings.phases import PhaseConfig, ValidationPhase
 from resources.store.records import Manifest
 from resources.tasks import GLOBAL
 
-NUMBERS = ("weight", "available tokens", "planned tokens", "epochs", "cap", "samples")
 NOT_BUILT = "not built yet"
 WARNED_SHARE = 0.02  # of a source's documents left out
 COUNTED_IN = (SHARDED, TOKENIZED, DEDUPED)  # the last stage first
@@ -339,27 +332,16 @@ def described_share(budget: Budget, of_source: Available) -> SourceShare:
 def show(report: PlanReport) -> None:
     """Print the plan for people."""
     planned = {name: phase for name, phase in report.phases.items() if phase.sources}
-    shares = [share for phase in planned.values() for share in phase.sources.values()]
-    is_continued = any(share.drawn_before for share in shares)
-    is_changing = any(share.weights_at for share in shares)
-    more = {"drawn before": is_continued, "from start to end": is_changing}
-    rows: list[Row] = []
+    rows = []
     for name, phase in planned.items():
         for source, share in phase.sources.items():
-            for drawn, of_unit in {source: share, **share.units}.items():
-                before = [of_unit.drawn_before or 0] if is_continued else []
-                weights = [percentages(of_unit.weights_at)] if is_changing else []
-                rows.append((name, drawn, *share_cells(of_unit), *before, *weights))
-        rows += [(name, "all", "", "", "", phase.tokens), None]
-    numbers = (*NUMBERS, *(name for name, is_shown in more.items() if is_shown))
-    print_table("phases", ("phase", "source", "counted in"), numbers, rows)
+            drawn = {source: share, **share.units}.items()
+            rows += [{"phase": name, "source": unit} | told(of_unit) for unit, of_unit in drawn]
+        rows.append({"phase": name, "source": GLOBAL, "planned_tokens": phase.tokens})
+    print_frame("phases", pl.DataFrame(rows, infer_schema_length=None))
     if len(planned) > 1:
-        totals = (
-            (name, of.counted_in, of.available_tokens, of.planned_tokens, f"{of.epochs:.2f}")
-            for name, of in report.sources.items()
-        )
-        numbers = ("available tokens", "planned tokens", "epochs")
-        print_table("all phases", ("source", "counted in"), numbers, totals)
+        totals = [{"source": name} | told(of) for name, of in report.sources.items()]
+        print_frame("all phases", pl.DataFrame(totals))
     for name, phase in report.phases.items():
         say(f"{name}: {phase.verdict}")
         say(*(f"  {text}" for text in (*phase.faults, *phase.warnings, *phase.notes)))
@@ -372,14 +354,6 @@ def show(report: PlanReport) -> None:
     say(*report.warnings)
 
 
-def share_cells(share: SourceShare) -> list[Cell]:
-    """Return the cells of one source of one phase."""
-    return [
-        share.counted_in,
-        f"{share.weight:.1%}",
-        share.available_tokens,
-        share.planned_tokens,
-        f"{share.epochs:.2f}",
-        f"{share.cap:g}",
-        share.samples,
-    ]
+def told(share: SourceTotal) -> dict[str, Any]:
+    """Return the numbers of a source in a row of their own."""
+    return {name: of for name, of in to_builtins(share).items() if name != "classes"}
