@@ -6,12 +6,12 @@ texts, null is blank, and a column without any value is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 import polars as pl
 
-from pipeline_defs.commands.terminal import Cell, Row, percentages, print_json, print_table
+from pipeline_defs.commands.terminal import Cell, Row, percentages, print_json, print_table, say
 from resources.tasks import GLOBAL
 
 SHARES = ("share", "weight")  # last words of columns that hold shares
@@ -26,17 +26,25 @@ class TableOf(NamedTuple):
     rows: list[Row]
 
 
-def answer(title: str, frame: pl.DataFrame, *, json: bool) -> None:
-    """Print a frame as a table for people, or its rows as JSON."""
+def answer(title: str, frame: pl.DataFrame, nothing: str, *, json: bool) -> None:
+    """Print a frame as a table for people, `nothing` if it has no rows; or its rows as JSON."""
     if json:
         print_json(nested(frame))
+    elif frame.is_empty():
+        say(nothing)
     else:
         print_frame(title, frame)
 
 
+def print_rows(title: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print rows as `print_frame` does; one may have columns that others have not."""
+    print_frame(title, pl.DataFrame([*rows], infer_schema_length=None))
+
+
 def print_frame(title: str, frame: pl.DataFrame, group: str = "") -> None:
     """Print a frame as a table for people, nothing without rows; see `as_table`."""
-    print_table(title, *as_table(frame, group))
+    if not frame.is_empty():
+        print_table(title, *as_table(frame, group))
 
 
 def nested(frame: pl.DataFrame, *by: str, of: Iterable[str] = ()) -> Any:
@@ -92,6 +100,8 @@ def is_shares(column: pl.Series) -> bool:
 
 def cell(name: str, value: Any) -> Cell:
     """Return a value of a column as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list) and value and isinstance(value[0], float):
         return percentages(value)
     if isinstance(value, float) and name.split("_")[-1] in SHARES:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from pipeline_defs.commands.terminal import MANY_LINES, print_named, write_text
+from pipeline_defs.commands.terminal import MANY_LINES, print_json, print_named, write_text
 
 
 class Look(NamedTuple):
@@ -61,14 +61,19 @@ def show_documents(
     lines: Mapping[str, str],
     documents: Iterable[ShownDocument],
     *,
-    page: Path | None,
+    page: Path | None = None,
     end: str = "",
+    json: bool = False,
 ) -> None:
-    """Print documents, or write them to a page: self-contained, without scripts or links."""
+    """Print documents, also as JSON; or write a page: self-contained, without scripts or links."""
     if page is not None:
         body = as_list(lines) + "".join(map(as_html, documents))
         body += f"<p>{html.escape(end)}</p>\n" if end else ""
         write_text(page, PAGE.format(title=html.escape(title), body=body))
+        return
+    if json:
+        told = [each._asdict() for each in documents]
+        print_json({"title": title, "lines": lines, "documents": told, "end": end})
         return
     console = Console(soft_wrap=True, highlight=False)
     console.print(Text(title, "bold"))

@@ -33,7 +33,9 @@ def test_the_newest_or_a_numbered_one_is_printed_indented(
 
 
 def test_without_a_place_every_partition_is_listed(manifests: list[Manifest], cli: Cli) -> None:
-    assert cli.out(*MANIFEST) == "raw prose: 2\n"
+    assert ["raw", "prose", "2"] in map(str.split, cli.out(*MANIFEST).splitlines())
+    [newest] = cli.json(*MANIFEST)
+    assert newest == {"stage": "raw", "partition": "prose", "number": 2}
 
 
 def test_a_manifest_that_is_not_kept_is_answered_with_those_that_are(

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import polars as pl
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from assets.report.sample_intervals import Interval
+from pipeline_defs.commands.answers import print_frame
 from pipeline_defs.commands.build.build import check_names
-from pipeline_defs.commands.terminal import Json, Natural, Row, print_json, print_table, say
+from pipeline_defs.commands.terminal import Json, Natural, print_json, say
 from pipeline_defs.forecast.costs import limits_of
-from pipeline_defs.forecast.estimation import (
-    Estimate,
-    estimate_corpus,
-)
+from pipeline_defs.forecast.estimation import Estimate, estimate_corpus
 from pipeline_defs.load_corpus import load_corpus
+from resources.tasks import GLOBAL
 
 WIDE = 0.5  # of the documents: an interval of copies that is wider is explained
-ALL = "all"
 
 
 def estimate(
@@ -52,13 +50,14 @@ def estimate(
 
 def show(made: Estimate) -> None:
     """Print the estimate for people."""
-    rows: list[Row] = []
-    for name, each in made.sources.items():
-        rules = {f"rule {rule}": found for rule, found in each.rules.items()}
-        rows += [row_of(name, *item) for item in (each.amounts | rules).items()]
-    rows += [row_of(ALL, *item) for item in made.total.items()]
+    found = [(GLOBAL, *item) for item in made.total.items()]
+    for name, each in reversed(made.sources.items()):
+        rules = {f"rule {rule}": removed for rule, removed in each.rules.items()}
+        found[:0] = ((name, *item) for item in (each.amounts | rules).items())
+    rows = [(source, amount, *map(round, limits_of(each))) for source, amount, each in found]
+    columns = ("source", "amount", "value", "at_least", "at_most")
     title = "estimate, with the limits that hold it in nine of ten samples"
-    print_table(title, ("source", "amount"), ("value", "at least", "at most"), rows)
+    print_frame(title, pl.DataFrame(rows, columns, orient="row"))
     for name, each in made.sources.items():
         part = min(1, each.read_bytes / max(1, each.all_bytes))  # lines can be of two windows
         say(
@@ -75,8 +74,3 @@ def show(made: Estimate) -> None:
             "says little about them: the limits of copies, documents kept and tokens are wide. "
             "A larger --share narrows them."
         )
-
-
-def row_of(source: str, amount: str, found: Interval) -> Row:
-    """Return the cells of one amount."""
-    return (source, amount, *(f"{value:,.0f}" for value in limits_of(found)))

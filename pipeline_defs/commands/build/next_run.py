@@ -15,7 +15,8 @@ import msgspec
 from cyclopts import Parameter
 
 from assets.stages import BY_NAME, ancestors, used_stages
-from pipeline_defs.commands.terminal import ONE_LINE, Json, Row, print_json, print_table, say
+from pipeline_defs.commands.answers import print_rows
+from pipeline_defs.commands.terminal import ONE_LINE, Json, print_json, say
 from pipeline_defs.forecast.forecast import NEW, Forecast, forecast, totals
 from pipeline_defs.forecast.reasons import SHORT, inputs_of
 from pipeline_defs.load_corpus import load_corpus
@@ -79,9 +80,8 @@ def print_forecast(corpus: Corpus, sources: Sequence[str], last: str, *, json: b
 
 def print_stages(forecasts: Sequence[Forecast]) -> None:
     """Print the numbers of each stage, and why parts would be computed."""
-    numbers = ("compute", "reuse", "drop", "read MB", "write MB", "CPU s")
-    rows = (row_of(stage, each) for stage, each in totals(forecasts).items())
-    print_table("the next run, in parts", ("stage",), numbers, rows)
+    rows = ({"stage": stage} | numbers_of(each) for stage, each in totals(forecasts).items())
+    print_rows("the next run, in parts", rows)
     for each in forecasts:
         say(*lines_of(each))
     measured = [each.stage for each in forecasts if each.computed and not each.is_measured_here]
@@ -104,12 +104,12 @@ def as_record(each: Forecast) -> dict[str, Any]:
     }
 
 
-def row_of(stage: str, each: Forecast) -> Row:
-    """Return the cells of a stage."""
-    about = "" if each.is_exact else "about "
-    sizes = (each.read_bytes / 1e6, each.written_bytes / 1e6, each.cpu_seconds)
-    computed = f"{about}{len(each.computed):,}"
-    return (stage, computed, each.reused, len(each.gone), *(f"{size:,.1f}" for size in sizes))
+def numbers_of(each: Forecast) -> dict[str, Any]:
+    """Return the columns of a stage."""
+    computed = f"{'' if each.is_exact else 'about '}{len(each.computed):,}"
+    parts = {"compute": computed, "reuse": each.reused, "drop": len(each.gone)}
+    sizes = {"read_MB": each.read_bytes / 1e6, "write_MB": each.written_bytes / 1e6}
+    return parts | sizes | {"CPU_s": each.cpu_seconds}
 
 
 def reasons_of(each: Forecast) -> Iterator[Reason]:

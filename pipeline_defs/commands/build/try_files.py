@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,7 @@ from assets.raw.places.sampling.sample_source import sample_source
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import read_chunks, whole
 from corpus_loader.places.url_secrets import shown
+from pipeline_defs.commands.answers import print_rows
 from pipeline_defs.commands.build.init import (
     CONFIG_NAME,
     Proposal,
@@ -36,7 +37,7 @@ from pipeline_defs.commands.build.init import (
 from pipeline_defs.commands.build.own_files import Place, Project, placed, places_of
 from pipeline_defs.commands.marked_texts import ShownDocument, show_documents
 from pipeline_defs.commands.rules.sample import Choice, choose, read_samples, rule_in_force
-from pipeline_defs.commands.terminal import Row, as_typed, print_table, say
+from pipeline_defs.commands.terminal import as_typed, say
 from pipeline_defs.forecast.estimation import counts_by_trained
 from pipeline_defs.forecast.sampled_store import (
     publish_raw,
@@ -173,9 +174,7 @@ def show(sources: Sequence[Tried], sampled: Corpus, next_step: str) -> None:
     """Print what was found, the numbers of the sample, excerpts, and the next command."""
     for each in sources:
         say(f"{each.name}: {', '.join(remarks(each.proposal))}")
-    columns = ("read", "rejected", "duplicates", "kept", "tokens per\ndocument")
-    texts = ("source", "languages")
-    print_table("documents of the sample", texts, columns, map(row_of, sources))
+    print_rows("documents of the sample", map(row_of, sources))
     say(
         "Tokens: by a tokenizer of 16,000 entries that was trained on the sample, and by one that "
         "has seen its other half only; that of a build lies between.",
@@ -185,13 +184,18 @@ def show(sources: Sequence[Tried], sampled: Corpus, next_step: str) -> None:
     show_documents("excerpts", {}, documents, page=None, end=f"Next: {next_step}")
 
 
-def row_of(each: Tried) -> Row:
+def row_of(each: Tried) -> dict[str, Any]:
     """Return the numbers of a sample."""
     read, kept = each.documents.height, int(each.documents["kept"].sum())
-    tokens = " - ".join(f"{number:,.0f}" for number in each.tokens) if kept else None
+    fewest, most = map(round, each.tokens) if kept else (None, None)
     found = Counter(each.documents["detected_lang"].fill_null("unknown").to_list())
-    languages = ", ".join(f"{lang} {n:,}" for lang, n in found.most_common(MOST_LANGUAGES))
-    return (each.name, languages, read, read - kept, each.copies, kept - each.copies, tokens)
+    return {
+        "source": each.name,
+        "languages": ", ".join(f"{lang} {n:,}" for lang, n in found.most_common(MOST_LANGUAGES)),
+        **{"read": read, "rejected": read - kept, "duplicates": each.copies},
+        "kept": kept - each.copies,
+        **{"tokens_per_document": fewest, "or_up_to": most},
+    }
 
 
 def excerpts(each: Tried, sampled: Corpus) -> Iterator[ShownDocument]:

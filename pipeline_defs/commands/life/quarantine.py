@@ -23,6 +23,7 @@ from assets.raw.readers.documents import NO_QUARANTINE
 from assets.raw.readers.input_record import Patch, position_row, shown_digest
 from assets.raw.taken_down_files import without_record
 from assets.text.takedown_files import wanted_by
+from pipeline_defs.commands.answers import answer
 from pipeline_defs.commands.terminal import (
     Json,
     Positive,
@@ -30,7 +31,6 @@ from pipeline_defs.commands.terminal import (
     one_line,
     print_json,
     print_named,
-    print_table,
     say,
 )
 from pipeline_defs.load_corpus import load_corpus
@@ -90,18 +90,10 @@ def list_quarantine(
     names = [source] if source else built
     found = [NO_QUARANTINE, *(read_quarantine(corpus, name, file) for name in names)]
     counts = count_kinds(pl.concat(found))
-    if json:
-        print_json(counts.to_dicts())
-    elif counts.is_empty():
-        say(NOTHING)
-    else:
-        rows = (
-            (source, file, error[:SHOWN_CHARS], next_step, records)
-            for source, file, records, error, next_step in counts.iter_rows()
-        )
-        title = f"{counts['records'].sum():,} records in quarantine"
-        texts = ("source", "file", "first error of its kind", "next step")
-        print_table(title, texts, ("records",), rows)
+    title = f"{counts['records'].sum():,} records in quarantine, with the first error of each kind"
+    shown = counts if json else counts.with_columns(pl.col("error").str.head(SHOWN_CHARS))
+    answer(title, shown, NOTHING, json=json)
+    if not (json or counts.is_empty()):
         say("See them: corpus quarantine show SOURCE")
     return 0
 

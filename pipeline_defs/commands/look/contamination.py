@@ -13,11 +13,12 @@ from assets.deduped.decontamination.evaluation_index import units_of
 from assets.deduped.deduped_records import DEDUPED, EVALUATION
 from assets.deduped.evaluation_index_files import index_files
 from assets.text.buffers import text_buffers
+from pipeline_defs.commands.answers import print_rows
 from pipeline_defs.commands.look.duplicates import MOST, MOST_SHOWN
 from pipeline_defs.commands.marked_texts import Segment, ShownDocument, show_documents
 from pipeline_defs.commands.published_documents import path_of
 from pipeline_defs.commands.rules.filtered_files import pick_sources
-from pipeline_defs.commands.terminal import Json, one_line, print_json, print_table
+from pipeline_defs.commands.terminal import Json, one_line, print_json
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, check_name
@@ -75,12 +76,10 @@ def list_sets(*, json: Json = False) -> int:
     if json:
         print_json({name: each.keys | {"license": each.license} for name, each in sets.items()})
         return 0
-    titles = ("set", "where", "fields", "licence")
-    rows = (
-        (name, each.keys["where"], ", ".join(each.keys["fields"]), each.license)
-        for name, each in sets.items()
+    print_rows(
+        "dedup.decontamination.sets may name",
+        ({"set": name, **each.keys, "licence": each.license} for name, each in sets.items()),
     )
-    print_table("dedup.decontamination.sets may name", titles, (), rows)
     return 0
 
 

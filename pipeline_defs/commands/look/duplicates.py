@@ -11,6 +11,7 @@ import polars as pl
 from cyclopts import Parameter
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
+from pipeline_defs.commands.answers import answer
 from pipeline_defs.commands.look.word_diff import diff_texts, fold
 from pipeline_defs.commands.marked_texts import Segment, ShownDocument, show_documents
 from pipeline_defs.commands.published_documents import (
@@ -22,7 +23,7 @@ from pipeline_defs.commands.published_documents import (
     several,
 )
 from pipeline_defs.commands.rules.filtered_files import pick_sources
-from pipeline_defs.commands.terminal import Json, Positive, one_line, print_json, print_table, say
+from pipeline_defs.commands.terminal import Json, Positive, one_line
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
@@ -69,6 +70,7 @@ def show_cluster(
     html: Annotated[Path | None, Parameter(help="Write a page (HTML) to this file.")] = None,
     context: Annotated[Positive, Parameter(help="Equal words shown around a change.")] = 8,
     most: MOST_SHOWN = MOST,
+    json: Json = False,
 ) -> int:
     """Print a document's cluster, or write it as a page."""
     corpus = load_corpus()
@@ -92,7 +94,7 @@ def show_cluster(
     ]
     not_shown = member["cluster_size"] - len(copies)
     end = f"and {not_shown:,} more: --most shows more" if not_shown else ""
-    show_documents("Duplicates", lines, documents, page=html, end=end)
+    show_documents("Duplicates", lines, documents, page=html, end=end, json=json)
     return 0
 
 
@@ -131,14 +133,9 @@ def list_clusters(
     table = scan_clusters(paths).filter(pl.col("cluster_size") >= min_size).select(columns)
     order = table.unique("cluster_id").sort("cluster_size", "cluster_id", descending=[True, False])
     clusters = order.head(most).collect(engine="streaming")
-    if json:
-        print_json(clusters.to_dicts())
-    elif clusters.is_empty():
-        of_source = f" with a document of {source!r}" if source else ""
-        say(f"No cluster of {min_size:,} or more documents{of_source}.")
-    else:
-        texts = ("cluster", "survivor", "of source")
-        print_table("clusters", texts, ("documents",), clusters.iter_rows())
+    of_source = f" with a document of {source!r}" if source else ""
+    nothing = f"No cluster of {min_size:,} or more documents{of_source}."
+    answer("clusters", clusters, nothing, json=json)
     return 0
 
 

@@ -191,5 +191,4 @@ def mix_table(mix: pl.DataFrame) -> pl.DataFrame:
     """Return planned and realised tokens, and shares, of the sources of each phase."""
     tokens = pl.col("realised_tokens")
     share = tokens / tokens.sum().clip(1).over("phase")
-    first = mix.drop("epochs", "weights_at").with_columns(realised_share=share)
-    return first.with_columns(epochs=mix["epochs"], from_start_to_end=mix["weights_at"])
+    return mix.with_columns(realised_share=share)

@@ -26,7 +26,7 @@ from pipeline_defs.commands.rules.filtered_files import (
     pick_sources,
     rules_config,
 )
-from pipeline_defs.commands.terminal import Positive, one_line
+from pipeline_defs.commands.terminal import Json, Positive, one_line
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, check_name
@@ -55,7 +55,7 @@ class Choice:
     html: Annotated[Path | None, Parameter(help="Write a page (HTML) to this file.")] = None
 
 
-def sample(*, choice: Choice) -> int:
+def sample(*, choice: Choice, json: Json = False) -> int:
     """Show documents that a rule rejected, or only just kept."""
     corpus = load_corpus()
     (source,) = pick_sources(corpus, [choice.source])
@@ -65,7 +65,7 @@ def sample(*, choice: Choice) -> int:
     samples = list(read_samples(corpus, manifest, rule, chosen, choice.width))
     verb = "only just kept" if choice.kept else "rejected"
     title = f"{source}: {len(samples)} documents {verb} by {rule.name}"
-    show_documents(title, {}, samples, page=choice.html)
+    show_documents(title, {}, samples, page=choice.html, json=json)
     return 0
 
 

@@ -14,6 +14,7 @@ import polars as pl
 from cyclopts import Parameter
 
 from assets.deduped.document_files import kept_documents, read_kept
+from pipeline_defs.commands.answers import print_frame, print_rows
 from pipeline_defs.commands.states.state_chain import (
     NEWEST,
     SourceState,
@@ -24,7 +25,7 @@ from pipeline_defs.commands.states.state_chain import (
     state_of,
     value_text,
 )
-from pipeline_defs.commands.terminal import Json, Natural, Row, print_json, print_table, say
+from pipeline_defs.commands.terminal import Json, Natural, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError
@@ -283,16 +284,15 @@ def show(found: Difference) -> None:
     """Print a difference for people."""
     say(f"{found.source}: from {found.before} to {found.after}")
     show_documents(found.documents)
-    names = (found.before, found.after)
-    numbers: list[Row] = [
-        (each.stage, name, then, now, f"{now - then:+,}")
+    numbers = [
+        {"stage": each.stage, "number": name, "before": then, "now": now, "change": now - then}
         for each in found.stages
         for name, (then, now) in each.numbers.items()
     ]
-    settings: list[Row] = [(key, *map(value_text, pair)) for key, pair in found.config.items()]
+    settings = [(key, *map(value_text, pair)) for key, pair in found.config.items()]
     settings += [(f"{stage}: code version", *pair) for stage, pair in found.code.items()]
-    print_table("numbers", ("stage", "number"), (*names, "change"), numbers)
-    print_table("config and code", ("key", *names), (), settings)
+    print_rows("numbers", numbers)
+    print_frame("config and code", pl.DataFrame(settings, ("key", "before", "now"), orient="row"))
     if not numbers and not settings:
         say("Numbers, config and code are the same.")
 

@@ -18,6 +18,7 @@ from cyclopts import Parameter
 from assets.mixed.mixed_records import MIXED
 from assets.sharded.pinned_shards import pinned_places
 from assets.sharded.sharded_records import SHARDED
+from pipeline_defs.commands.answers import print_rows
 from pipeline_defs.commands.share.iceberg_folders import iceberg_folders
 from pipeline_defs.commands.share.push_iceberg import write_table
 from pipeline_defs.commands.states.state_chain import SOURCE_STAGES
@@ -27,7 +28,6 @@ from pipeline_defs.commands.terminal import (
     alone_on,
     and_more,
     print_json,
-    print_table,
     say,
 )
 from pipeline_defs.load_corpus import load_corpus
@@ -213,10 +213,9 @@ def show(found: Collected, store: Store) -> None:
     for each in found.partitions:
         names = [*each.files]
         text = "a run writes here: not looked at" if each.is_busy else and_more(names, NAMED)
-        rows.append((each.stage, each.partition, text, each.manifests, len(names), each.bytes))
-    title = "removed" if found.is_deleted else "nothing names any more"
-    numbers = ("old states", "number", "bytes")
-    print_table(title, ("stage", "partition", "files"), numbers, rows)
+        row = {"stage": each.stage, "partition": each.partition, "files": text}
+        rows.append(row | {"old_states": each.manifests, "number": len(names), "bytes": each.bytes})
+    print_rows("removed" if found.is_deleted else "nothing names any more", rows)
     where = f"{place_of(store.root)}, with the newest {found.keep} states of each partition kept"
     if not any(each.files for each in found.partitions):
         line = f"Nothing to remove in {where}."

@@ -14,6 +14,7 @@ import msgspec
 from cyclopts import Parameter
 from msgspec import UNSET, UnsetType
 
+from pipeline_defs.commands.answers import print_rows
 from pipeline_defs.commands.states.state_chain import (
     SourceState,
     chain_of,
@@ -23,7 +24,7 @@ from pipeline_defs.commands.states.state_chain import (
     numbers_of,
     value_text,
 )
-from pipeline_defs.commands.terminal import Cell, Json, and_more, print_json, print_table, say
+from pipeline_defs.commands.terminal import Json, and_more, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
@@ -217,28 +218,25 @@ def with_event(entry: Entry, record: dg.EventLogRecord) -> Entry:
 
 def show(found: History) -> None:
     """Print a history for people."""
-    numbers = ("number", "read", "kept", "tokens", "parts\nnew + kept")
     title = f"{found.stage} of {found.source}, the newest first"
-    print_table(
-        title, ("when (UTC)", "run", "tags", "changes"), numbers, map(row_of, found.entries)
-    )
+    print_rows(title, map(row_of, found.entries))
     if found.held:
         say(f"{found.held}: `corpus states rollback {found.source} --release` ends it.")
 
 
-def row_of(entry: Entry) -> tuple[Cell, ...]:
-    """Return the cells of a state."""
-    run = entry.run_id if entry.run_id is UNSET else entry.run_id[:8] or "by a command"
-    is_timed = entry.when is not UNSET
-    return (
-        str(entry.when or UNKNOWN),
-        str(run or UNKNOWN),
-        ", ".join(entry.tags),
-        lines_of(entry),
-        entry.number,
-        *(entry.numbers[name] for name in ("read", "kept", "tokens")),
-        f"{entry.parts_computed:,} + {entry.parts_reused:,}" if is_timed else UNKNOWN,
-    )
+def row_of(entry: Entry) -> dict[str, Any]:
+    """Return the columns of a state."""
+    told = msgspec.to_builtins(entry)
+    return {
+        "when_(UTC)": told.get("when", UNKNOWN),
+        "run": told.get("run_id", UNKNOWN)[:8] or "by a command",
+        "tags": told["tags"],
+        "changes": lines_of(entry),
+        "number": entry.number,
+        **entry.numbers,
+        "parts_new": told.get("parts_computed"),
+        "parts_kept": told.get("parts_reused"),
+    }
 
 
 def lines_of(entry: Entry) -> list[str]:

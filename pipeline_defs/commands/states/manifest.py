@@ -9,9 +9,11 @@ import sys
 from typing import Annotated
 
 import msgspec
+import polars as pl
 from cyclopts import Parameter
 
-from pipeline_defs.commands.terminal import Positive, say
+from pipeline_defs.commands.answers import answer
+from pipeline_defs.commands.terminal import Json, Positive
 from pipeline_defs.load_corpus import load_corpus
 from resources.errors import UsageError
 from resources.store.records import to_json
@@ -24,12 +26,14 @@ def manifest(
     *,
     number: Annotated[Positive | None, Parameter(help="Its number; the newest without.")] = None,
     parts: Annotated[Positive | None, Parameter(help="Only so many parts, from the first.")] = None,
+    json: Json = False,
 ) -> int:
-    """Print a manifest as indented JSON, or list the newest of every partition."""
+    """Print a manifest, always as indented JSON, or list the newest of every partition."""
     store = load_corpus().store
     if stage is None:
-        for folder in store.partitions():
-            say(f"{folder.stage} {folder.name}: {folder.manifest_numbers()[-1]}")
+        newest = [(p.stage, p.name, p.manifest_numbers()[-1]) for p in store.partitions()]
+        frame = pl.DataFrame(newest, ("stage", "partition", "number"), orient="row")
+        answer("newest manifests", frame, f"No manifest in {store}. Run: corpus build", json=json)
         return 0
     folder = store.partition(stage, partition)
     if number is None:

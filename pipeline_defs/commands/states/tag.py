@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
-import msgspec
+import polars as pl
 from cyclopts import Parameter
 
 from assets.mixed.phase_source_files import forbidden_shards
 from assets.sharded.sharded_records import SHARDED
 from corpus_loader.places.files import is_tag_name
-from pipeline_defs.commands.terminal import Json, alone_on, print_json, say
+from pipeline_defs.commands.answers import answer
+from pipeline_defs.commands.terminal import Json, alone_on, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.errors import UsageError
 from resources.store.named_states import (
@@ -26,13 +27,8 @@ from resources.store.named_states import (
 from resources.store.store import Partition, Store, StoreError
 from resources.takedowns import forbidden_documents
 
-
-class TagLine(msgspec.Struct, frozen=True):
-    """A tag: its name, how many partitions it names, and the phases that it can be trained on."""
-
-    name: str
-    partitions: int
-    phases: tuple[str, ...]
+# `partitions` counts the manifests that a tag names; `phases` are those it can be trained on.
+TAGS: dict[str, Any] = {"name": pl.String, "partitions": pl.Int64, "phases": pl.List(pl.String)}
 
 
 def tag(
@@ -128,14 +124,10 @@ def delete_tag(store: Store, name: str) -> None:
 
 def list_tags(store: Store, *, is_json: bool) -> None:
     """Print all tags."""
-    found = read_tags(store.root).values()
-    if is_json:
-        print_json([TagLine(tag.name, len(tag.manifests), phases_of(tag)) for tag in found])
-        return
-    for each in found:
-        say(f"{each.name}: {len(each.manifests):,} manifests, {phases_text(each)}")
-    if not found:
-        say(f"No tag in {store}. Make one: corpus states tag v1")
+    tags = read_tags(store.root).values()
+    rows = [(tag.name, len(tag.manifests), phases_of(tag)) for tag in tags]
+    nothing = f"No tag in {store}. Make one: corpus states tag v1"
+    answer("tags", pl.DataFrame(rows, TAGS, orient="row"), nothing, json=is_json)
 
 
 def phases_of(tag: Tag) -> tuple[str, ...]:

@@ -2,82 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import msgspec
 import polars as pl
 from cyclopts import Parameter
 from msgspec import UNSET
 
 from assets.text.takedown_files import TAKEN_DOWN
+from pipeline_defs.commands.answers import answer
 from pipeline_defs.commands.takedown.find import SEARCHED, names_by_source, stage_records
-from pipeline_defs.commands.terminal import Json, Positive, alone_on, print_json, print_table, say
+from pipeline_defs.commands.terminal import Json, Positive, alone_on, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.errors import UsageError
 from resources.store.store import Store
 from resources.takedowns import Takedown, add_takedown, read_recorded, task_name
 
-
-class RequestLine(msgspec.Struct, frozen=True):
-    """A request for people: `form` is of its hashes, `withdraws` and `withdrawn_by` are numbers."""
-
-    number: int
-    kind: str
-    date: str | None
-    reason: str
-    form: str
-    near: bool
-    documents: int
-    parts: int
-    sources: str
-    withdraws: int | None
-    withdrawn_by: int | None
+NUMBERS = ("number", "documents", "parts", "withdraws", "withdrawn_by")
+REQUESTS: dict[str, Any] = {
+    **dict.fromkeys(("kind", "date", "reason", "form", "sources"), pl.String),
+    **dict.fromkeys(NUMBERS, pl.Int64),
+    "near": pl.Boolean,
+}
 
 
-def request_lines(store: Store) -> Iterator[RequestLine]:
-    """Yield the requests of a store in the order of coming."""
+def requests_of(store: Store) -> pl.DataFrame:
+    """Return the requests of a store in the order of coming.
+
+    `form` is of their hashes, `withdraws` and `withdrawn_by` are numbers.
+    """
     recorded = read_recorded(store.root)
     withdrawn = {each.withdraws: number for number, each in enumerate(recorded, 1)}
+    rows = []
     for number, each in enumerate(recorded, 1):
-        form = (
-            ""
-            if each.withdraws
-            else f"marks of ids, texts and passages in form {each.text_form or 1}"
-        )
+        form = f"marks of ids, texts and passages in form {each.text_form or 1}"
         if each.addresses or each.domains:
             form = f"sha256 of a {each.kind} in form {each.form.version if each.form else 1}"
-        yield RequestLine(
-            number,
-            each.kind,
-            each.date or None,
-            each.reason,
-            form,
-            each.near,
-            each.documents,
-            sum(map(len, each.parts.values())),
-            ", ".join(each.parts),
-            each.withdraws or None,
-            withdrawn.get(number),
+        rows.append(
+            {
+                "number": number,
+                "kind": each.kind,
+                "date": each.date or None,
+                "reason": each.reason,
+                "form": "" if each.withdraws else form,
+                "near": each.near,
+                "documents": each.documents,
+                "parts": sum(map(len, each.parts.values())),
+                "sources": ", ".join(each.parts),
+                "withdraws": each.withdraws or None,
+                "withdrawn_by": withdrawn.get(number),
+            }
         )
+    return pl.DataFrame(rows, REQUESTS)
 
 
 def list_requests(*, json: Json = False) -> int:
     """Print the requests."""
     store = load_corpus().store
-    found = [*request_lines(store)]
-    if json:
-        print_json(found)
-        return 0
-    rows = []
-    for each in found:
-        state = f"withdrawn by {each.withdrawn_by}" if each.withdrawn_by else "obeyed"
-        state = f"withdraws {each.withdraws}" if each.withdraws else state
-        rows.append((each.kind, each.date, each.reason, state, each.number, each.documents))
-    print_table("takedowns", ("by", "date", "reason", "state"), ("number", "documents"), rows)
-    if not found:
-        say("No takedown is recorded: `corpus takedown` records one.")
+    nothing = "No takedown is recorded: `corpus takedown` records one."
+    answer("takedowns", requests_of(store), nothing, json=json)
     return 0
 
 
@@ -88,15 +71,14 @@ def export(
     if path.suffix not in (".csv", ".jsonl"):
         raise UsageError(f"{path} is neither .csv nor .jsonl. Name one such as audit.csv.")
     store = load_corpus().store
-    rows = [msgspec.structs.asdict(each) for each in request_lines(store)]
-    if not rows:
+    table = requests_of(store)
+    if table.is_empty():
         raise UsageError(f"No takedown is recorded in {store}: nothing was written.")
     try:
-        table = pl.DataFrame(rows, infer_schema_length=None)
         table.write_csv(path) if path.suffix == ".csv" else table.write_ndjson(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
-    say(f"{path}: {len(rows):,} requests.")
+    say(f"{path}: {table.height:,} requests.")
     return 0
 
 
@@ -110,10 +92,11 @@ def withdraw(
     """Record that a request no longer holds."""
     store = load_corpus().store
     with alone_on(store.root, "corpus takedown withdraw"):
-        lines = {each.number: each for each in request_lines(store)}
-        if number not in lines:
-            raise UsageError(f"There is no takedown {number}; there are {len(lines):,}.")
-        if (by := lines[number].withdrawn_by) or lines[number].withdraws:
+        requests = requests_of(store)
+        if number > requests.height:
+            raise UsageError(f"There is no takedown {number}; there are {requests.height:,}.")
+        by, withdraws = requests.select("withdrawn_by", "withdraws").row(number - 1)
+        if by or withdraws:
             what = f"is withdrawn by {by}" if by else "withdraws another"
             raise UsageError(f"Takedown {number} {what}. `corpus takedown list` has all.")
         wanted = read_recorded(store.root)[number - 1]
