@@ -7,13 +7,13 @@ document is read, but for `documents`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import polars as pl
 from msgspec.structs import astuple
 
-from assets.bucketed.bucketed_records import BUCKETED
+from assets.bucketed.bucketed_records import BUCKETED, LEAKAGE
 from assets.bucketed.report import held_out as held_out_of
 from assets.deduped.deduped_records import DEDUPED
 from assets.filtered.filtered_records import FILTERED
@@ -24,13 +24,23 @@ from pipeline_defs.record_fates import bucketed_numbers, complete_chain, source_
 from pipeline_defs.trained_documents import documents_table, windows_of
 from resources.corpus import Corpus
 from resources.run_reports import read_report
-from resources.store.records import Manifest, as_json_object
+from resources.store.records import Manifest, StageRecords, as_json_object
+from resources.store.store import typed
 from resources.tasks import GLOBAL
 
 Manifests = Mapping[tuple[str, str], Manifest[Any, Any]]  # by stage and partition
 Rows = Callable[[Corpus, Manifests], Iterable[tuple[Any, ...] | dict[str, Any]] | pl.DataFrame]
+OWN: dict[str, StageRecords[Any, Any]] = {s.name: s for s in (FILTERED, BUCKETED, MIXED)}
 COUNTS = ("rows_in", "rows_kept", "duplicates", "quarantined", "tokens", "bytes", "text_bytes")
-NUMBERS = ("seconds", "cpu_seconds", "docs_per_second", "mb_per_second", "weight", "epochs")
+NUMBERS = (
+    "seconds",
+    "cpu_seconds",
+    "docs_per_second",
+    "mb_per_second",
+    "weight",
+    "epochs",
+    "worst",
+)
 TEXTS = (
     *("source", "stage", "fingerprint", "phase", "fate", "reason", "cut", "evaluation_set"),
     *("language", "outcome", "domain", "license"),
@@ -44,23 +54,14 @@ TYPES: dict[str, Any] = {  # of columns by name; all others are Int64
 REJECTED = pl.col("rejected").list.agg(pl.element().struct["rows"].sum())
 
 
-class Table(NamedTuple):
-    """The columns of a table, what it says, and the function that makes its rows."""
-
-    columns: tuple[str, ...]
-    meaning: str
-    rows: Rows
-
-
-TABLES: dict[str, Table] = {}
+TABLES: dict[str, tuple[tuple[str, ...], Rows]] = {}
 
 
 def table(*columns: str) -> Callable[[Rows], Rows]:
-    """Make a function the table of its name; its documentation says what the table does."""
+    """Make a function the table of its name; its documentation says what the table has."""
 
     def add(rows: Rows) -> Rows:
-        meaning = " ".join(str(rows.__doc__).split())
-        TABLES[rows.__name__] = Table(columns, meaning, rows)
+        TABLES[rows.__name__] = columns, rows
         return rows
 
     return add
@@ -73,21 +74,27 @@ class CorpusTables(dict[str, pl.DataFrame]):
         self.corpus, self.manifests = corpus, manifests
 
     def __missing__(self, name: str) -> pl.DataFrame:
-        rows = TABLES[name].rows(self.corpus, self.manifests)
+        columns, read = TABLES[name]
+        rows = read(self.corpus, self.manifests)
         if not isinstance(rows, pl.DataFrame):
-            schema = {column: TYPES.get(column, pl.Int64) for column in TABLES[name].columns}
+            schema = {column: TYPES.get(column, pl.Int64) for column in columns}
             rows = pl.DataFrame([*rows], schema, orient="row")
         self[name] = rows
         return rows
 
 
 def newest_tables(corpus: Corpus) -> CorpusTables:
-    """Return the tables over the newest manifests: of sources, of all together, of phases."""
+    """Return the tables over the newest manifests: of sources, of all together, of phases.
+
+    Raises StoreError if another version of the code wrote one whose own numbers are read.
+    """
     settings, stages = corpus.settings, used_stages(corpus.settings).values()
     names = {"source": settings.source_names(), "none": [GLOBAL], "phase": settings.phase_names()}
     keys = ((s.name, n) for of in names for n in names[of] for s in stages if s.partitions == of)
-    found = {key: corpus.store.newest_or_none(*key) for key in keys}
-    return CorpusTables(corpus, {key: manifest for key, manifest in found.items() if manifest})
+    newest = ((key, corpus.store.newest_or_none(*key)) for key in keys)
+    found = {key: each for key, each in newest if each}
+    own = {key: typed(found[key], OWN[key[0]]) for key in found if key[0] in OWN}
+    return CorpusTables(corpus, found | own)
 
 
 def by_source(manifests: Manifests) -> dict[str, dict[str, Manifest[Any, Any]]]:
@@ -170,6 +177,19 @@ def held_out(_: Corpus, manifests: Manifests) -> Iterator[tuple[Any, ...]]:
     for (stage, source), manifest in manifests.items():
         if stage == BUCKETED.name and (held := held_out_of(bucketed_numbers(manifest))):
             yield source, *astuple(held)
+
+
+@table("source", "documents", "left_out", "worst")
+def leakage(_: Corpus, manifests: Manifests) -> Iterator[tuple[Any, ...]]:
+    """Documents for training that were compared with held-out ones, and those left out for it.
+
+    worst: largest share of a document's 13-grams that one held-out document has, of the others.
+    """
+    for (stage, _all), manifest in manifests.items():
+        of = as_json_object(manifest.stats.numbers) if stage == LEAKAGE.name else {}
+        for source, num in of.get("documents", {}).items():
+            left_out, worst = (of.get(name, {}).get(source, 0) for name in ("left_out", "worst"))
+            yield source, num, left_out, worst / 1e6
 
 
 @table("phase", "source", "weight", "planned_tokens", "realised_tokens", "epochs", "weights_at")

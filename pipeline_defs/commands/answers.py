@@ -78,7 +78,7 @@ def as_table(frame: pl.DataFrame, group: str = "") -> TableOf:
     for name in [name for name, dtype in frame.schema.items() if dtype == pl.Struct]:
         frame = frame.unnest(name, separator="_")
     told = [each for each in frame if each.null_count() < len(each) and each.name != group]
-    is_number = {each.name: each.dtype.is_numeric() or is_shares(each) for each in told}
+    is_number = {s.name: s.dtype.is_numeric() or s.dtype == pl.List(pl.Float64) for s in told}
     names = sorted(is_number, key=is_number.__getitem__)
     first = group or frame.columns[0]
     has_sections = bool(group) or frame[first].n_unique() < frame.height
@@ -91,11 +91,6 @@ def as_table(frame: pl.DataFrame, group: str = "") -> TableOf:
         rows.append([cell(name, row[name]) for name in names])
     texts = [name.replace("_", " ") for name in names if not is_number[name]]
     return TableOf(texts, [n.replace("_", "\n") for n in names if is_number[n]], rows)
-
-
-def is_shares(column: pl.Series) -> bool:
-    """Return whether a column has lists of shares."""
-    return column.dtype == pl.List(pl.Float64)
 
 
 def cell(name: str, value: Any) -> Cell:

@@ -114,6 +114,8 @@ def open_corpus(path: str | Path = "pipeline.yaml") -> OpenCorpus:
     >>> columns = "source", "rows_in", "rows_kept", "rejected"
     >>> corpus.summary().filter(stage="filtered").select(columns).rows()
     [('prose', 41, 40, 1), ('notes', 41, 41, 0)]
+    >>> corpus.table("fates").filter(fate="rejected").select("source", "reason", "documents").rows()
+    [('prose', 'length.too_short', 1)]
     """
     given = Path(path).absolute()
     return OpenCorpus(load_corpus(given / "pipeline.yaml" if given.is_dir() else given))

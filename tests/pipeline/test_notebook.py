@@ -49,7 +49,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, build: Build) -> Path:
 def test_the_examples_in_docstrings_run(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(built)
 
-    assert doctest.testmod(notebook) == (0, 17)
+    assert doctest.testmod(notebook) == (0, 18)
 
 
 def test_documents_are_those_that_stay_as_they_were_cut(tmp_path: Path, build: Build) -> None:

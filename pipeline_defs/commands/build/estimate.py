@@ -50,11 +50,13 @@ def estimate(
 
 def show(made: Estimate) -> None:
     """Print the estimate for people."""
-    found = [(GLOBAL, *item) for item in made.total.items()]
-    for name, each in reversed(made.sources.items()):
-        rules = {f"rule {rule}": removed for rule, removed in each.rules.items()}
-        found[:0] = ((name, *item) for item in (each.amounts | rules).items())
-    rows = [(source, amount, *map(round, limits_of(each))) for source, amount, each in found]
+    rules = {s: {f"rule {r}": i for r, i in of.rules.items()} for s, of in made.sources.items()}
+    amounts = [(source, of.amounts | rules[source]) for source, of in made.sources.items()]
+    rows = [
+        (source, amount, *map(round, limits_of(found)))
+        for source, of in [*amounts, (GLOBAL, made.total)]
+        for amount, found in of.items()
+    ]
     columns = ("source", "amount", "value", "at_least", "at_most")
     title = "estimate, with the limits that hold it in nine of ten samples"
     print_frame(title, pl.DataFrame(rows, columns, orient="row"))

@@ -41,7 +41,7 @@ from pipeline_defs.commands.marked_texts import Segment, ShownDocument
 from pipeline_defs.commands.published_documents import path_of
 from pipeline_defs.commands.rules.filtered_files import filter_data, rules_config
 from pipeline_defs.commands.rules.sample import Marker, lines_of, read_documents
-from pipeline_defs.commands.states.diff import stage_differences
+from pipeline_defs.commands.states.diff import number_changes
 from pipeline_defs.commands.states.history import entry_of
 from pipeline_defs.commands.states.history import lines_of as change_lines
 from pipeline_defs.commands.states.state_chain import chain_of
@@ -324,11 +324,10 @@ def changes(corpus: Corpus, sources: Sequence[str]) -> pl.DataFrame:
         rows += (
             (source, line, None, None) for line in change_lines(entry_of(corpus, after, before, ()))
         )
-        for each in stage_differences(before, after):
-            for name, (then, now) in each.numbers.items():
-                is_count = name not in ("bytes", "rows_in") and each.stage in of_documents
-                if is_count or (each.stage, name) == (TOKENIZED.name, "tokens"):
-                    rows.append((source, f"{each.stage}: {name.replace('rows_', '')}", then, now))
+        for stage, name, then, now, _ in number_changes(before, after).iter_rows():
+            is_count = name not in ("bytes", "rows_in") and stage in of_documents
+            if is_count or (stage, name) == (TOKENIZED.name, "tokens"):
+                rows.append((source, f"{stage}: {name.replace('rows_', '')}", then, now))
     schema = {"source": pl.String, "what": pl.String, "before": pl.Int64, "now": pl.Int64}
     table = pl.DataFrame(rows, schema, orient="row")
     return table.with_columns(change=pl.col("now") - pl.col("before"))

@@ -50,7 +50,8 @@ def disclose(
         write_text(out, render(form, facts))
     if explain:
         tables = (
-            f"{name}: {', '.join(each.columns)}: {each.meaning}" for name, each in TABLES.items()
+            f"{name}: {', '.join(columns)}: {' '.join(str(rows.__doc__).split())}"
+            for name, (columns, rows) in TABLES.items()
         )
         say(*tables, *explained(facts))
     elif out is not None:

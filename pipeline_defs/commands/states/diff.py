@@ -6,15 +6,14 @@ are read, a part at a time; what is the same in both is dropped before the next 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import polars as pl
 from cyclopts import Parameter
 
 from assets.deduped.document_files import kept_documents, read_kept
-from pipeline_defs.commands.answers import print_frame, print_rows
+from pipeline_defs.commands.answers import nested, print_frame
 from pipeline_defs.commands.states.state_chain import (
     NEWEST,
     SourceState,
@@ -38,6 +37,7 @@ COUNTS = ("rows_in", "rows_kept", "duplicates", "quarantined", "tokens", "bytes"
 KEPT = "kept"
 ABSENT = "not in the input"
 SCHEMA = {"doc_id": pl.String, "fate": pl.String, "text": pl.UInt64, "part": pl.String}
+NUMBERS = {"stage": pl.String, "number": pl.String, "before": pl.Int64, "now": pl.Int64}
 SAMPLE_CHARS = 160
 SIGNS = {"in": "+", "out": "-", "text": "~"}
 
@@ -73,26 +73,26 @@ class DocumentChanges(msgspec.Struct, frozen=True):
     parts_alike: int
 
 
-class StageDifference(msgspec.Struct, frozen=True):
-    """Numbers of a stage that differ, as (before, after)."""
-
-    stage: str
-    numbers: dict[str, tuple[int, int]]
-
-
-class Difference(msgspec.Struct, frozen=True):
+class Difference(NamedTuple):
     """Two states of a source: their documents, numbers, config keys and code versions.
 
-    `documents` is unset if one of the states no longer has the stages that tell their fates.
+    `documents` is None if one of the states no longer has the stages that tell their fates;
+    `stages` are the `number_changes`.
     """
 
     source: str
     before: str
     after: str
     documents: DocumentChanges | None
-    stages: list[StageDifference]
+    stages: pl.DataFrame
     config: dict[str, tuple[Any, Any]]
     code: dict[str, tuple[str, str]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the difference for programs, numbers as (before, now)."""
+        pairs = self.stages.select("stage", "number", pl.concat_list("before", "now"))
+        stages = nested(pairs, "stage", "number").items()
+        return self._asdict() | {"stages": [{"stage": s, "numbers": of} for s, of in stages]}
 
 
 def diff(
@@ -115,7 +115,7 @@ def diff(
     names = [source] if source is not None else sources_of(corpus, before, after)
     found = [difference(corpus, name, (before, after), stage, samples) for name in names]
     if json:
-        print_json(found)
+        print_json([each.as_json() for each in found])
     else:
         for each in found:
             show(each)
@@ -147,19 +147,21 @@ def difference(
         before=before.name,
         after=after.name,
         documents=document_changes(corpus.store, before, after, samples) if is_told else None,
-        stages=[*stage_differences(before, after)],
+        stages=number_changes(before, after),
         config=config_changes(before, after),
         code=code_changes(before, after),
     )
 
 
-def stage_differences(before: SourceState, after: SourceState) -> Iterator[StageDifference]:
-    """Yield the numbers of each stage that differ between two states."""
+def number_changes(before: SourceState, after: SourceState) -> pl.DataFrame:
+    """Return the numbers of each stage that differ between two states, and by how much."""
+    rows: list[tuple[str, str, int, int]] = []
     for name, then, now in in_both(before, after):
         old, new = counts_of(then.stats), counts_of(now.stats)
-        pairs = {count: (old.get(count, 0), new.get(count, 0)) for count in (*old, *new)}
-        if differing := {count: pair for count, pair in pairs.items() if pair[0] != pair[1]}:
-            yield StageDifference(name, differing)
+        counts = dict.fromkeys((*old, *new))
+        rows += ((name, count, old.get(count, 0), new.get(count, 0)) for count in counts)
+    change = pl.col("now") - pl.col("before")
+    return pl.DataFrame(rows, NUMBERS, orient="row").filter(change != 0).with_columns(change=change)
 
 
 def counts_of(stats: Stats[Any]) -> dict[str, int]:
@@ -284,16 +286,11 @@ def show(found: Difference) -> None:
     """Print a difference for people."""
     say(f"{found.source}: from {found.before} to {found.after}")
     show_documents(found.documents)
-    numbers = [
-        {"stage": each.stage, "number": name, "before": then, "now": now, "change": now - then}
-        for each in found.stages
-        for name, (then, now) in each.numbers.items()
-    ]
     settings = [(key, *map(value_text, pair)) for key, pair in found.config.items()]
     settings += [(f"{stage}: code version", *pair) for stage, pair in found.code.items()]
-    print_rows("numbers", numbers)
+    print_frame("numbers", found.stages)
     print_frame("config and code", pl.DataFrame(settings, ("key", "before", "now"), orient="row"))
-    if not numbers and not settings:
+    if found.stages.is_empty() and not settings:
         say("Numbers, config and code are the same.")
 
 

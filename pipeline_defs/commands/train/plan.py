@@ -32,8 +32,9 @@ from assets.mixed.plan import PhasePlan, Proposals, plan_phase
 from assets.mixed.samples import SourceRows
 from assets.sharded.sharded_records import SHARDED
 from assets.tokenized.tokenized_records import TOKENIZED
-from pipeline_defs.commands.answers import print_frame
+from pipeline_defs.commands.answers import nested, print_frame
 from pipeline_defs.commands.terminal import Json, print_json, say
+from pipeline_defs.corpus_tables import CorpusTables
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import check_name
@@ -90,29 +91,17 @@ class PlannedPhase(msgspec.Struct, frozen=True):
     sources: dict[str, SourceShare]
 
 
-class SourceLeakage(msgspec.Struct, frozen=True):
-    """Overlap of documents for training with held-out ones.
-
-    left_out: of `documents`, those that no phase draws for it; worst: largest share of a document's
-    13-grams that one held-out document has, among the others.
-    """
-
-    documents: int
-    left_out: int
-    worst: float
-
-
 class PlanReport(msgspec.Struct, frozen=True):
     """Planned phases, and the sources and warnings over all of them.
 
-    leakage: by source, if documents are held out of training.
+    leakage: the table of that name, by source, if documents are held out of training.
     """
 
     store: str
     phases: dict[str, PlannedPhase]
     sources: dict[str, SourceTotal]
     warnings: list[str]
-    leakage: dict[str, SourceLeakage] | UnsetType = UNSET
+    leakage: dict[str, dict[str, Any]] | UnsetType = UNSET
 
 
 @dataclass(frozen=True)
@@ -223,27 +212,23 @@ def plan_corpus(corpus: Corpus, names: Sequence[str]) -> PlanReport:
         for source, total in sources.items()
         if len(names) > 1 and total.epochs > often
     ]
-    leakage = source_leakage(corpus)
+    leakage = leakage_of(corpus)
     warnings += [
-        f"{source!r}: {of.left_out / of.documents:.1%} of its training documents are left out for "
-        f"what they share with held-out ones (more than {WARNED_SHARE:.0%}). Hold out less, or "
-        "remove more copies with `dedup`"
+        f"{source!r}: {of['left_out'] / of['documents']:.1%} of its training documents are left "
+        f"out for what they share with held-out ones (more than {WARNED_SHARE:.0%}). Hold out "
+        "less, or remove more copies with `dedup`"
         for source, of in leakage.items()
-        if of.left_out > WARNED_SHARE * of.documents
+        if of["left_out"] > WARNED_SHARE * of["documents"]
     ]
     return PlanReport(str(corpus.store), phases, sources, warnings, leakage or UNSET)
 
 
-def source_leakage(corpus: Corpus) -> dict[str, SourceLeakage]:
+def leakage_of(corpus: Corpus) -> dict[str, dict[str, Any]]:
     """Return what each source has in common with held-out documents; {} where none are."""
-    manifest = corpus.store.newest_or_none(LEAKAGE, GLOBAL) if corpus.settings.holds_out else None
-    if manifest is None:
-        return {}
-    of = manifest.stats.numbers
-    return {
-        source: SourceLeakage(documents, of.left_out.get(source, 0), of.worst.get(source, 0) / 1e6)
-        for source, documents in of.documents.items()
-    }
+    key = (LEAKAGE.name, GLOBAL)
+    found = corpus.store.newest_or_none(*key) if corpus.settings.holds_out else None
+    table = CorpusTables(corpus, {key: found} if found else {})["leakage"]
+    return dict(nested(table, "source"))
 
 
 def plan_one(corpus: Corpus, name: str, ratio: float) -> tuple[PhasePlan, PlannedPhase]:
@@ -348,8 +333,8 @@ def show(report: PlanReport) -> None:
     for source, leaked in (report.leakage or {}).items():
         say(
             f"{source}: worst overlap of a training document with a held-out one: "
-            f"{leaked.worst:.1%} of its 13-grams; left out for more than {MOST_SHARE:.0%}: "
-            f"{leaked.left_out:,} of {leaked.documents:,} documents"
+            f"{leaked['worst']:.1%} of its 13-grams; left out for more than {MOST_SHARE:.0%}: "
+            f"{leaked['left_out']:,} of {leaked['documents']:,} documents"
         )
     say(*report.warnings)
 
