@@ -153,11 +153,7 @@ def explain(
     for each in forecast(corpus):
         if stage in (None, each.stage) and partition in (None, each.partition):
             manifest = corpus.store.partition(each.stage, each.partition).newest_manifest()
-            names = (
-                {*each.computed, *(part.name for part in manifest.parts)}
-                if manifest
-                else {*each.computed}
-            )
+            names = {*each.computed, *(part.name for part in (manifest.parts if manifest else ()))}
             known |= names - {NEW}
             if name in names:
                 states.append(state_of(corpus, stages[each.stage], each, manifest, name))

@@ -195,10 +195,8 @@ def document_fate(
 def why_in_no_shard(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> str:
     """Return what became of a document that `deduped` keeps, and that no row of a shard has."""
     chain = complete_chain({stage: corpus.store.newest_or_none(stage, source) for stage in CHAIN})
-    encoded, leakage = (
-        newest_part(corpus, "tokenized", source, part.name),
-        leakage_of(corpus, doc_id),
-    )
+    encoded = newest_part(corpus, "tokenized", source, part.name)
+    leakage = leakage_of(corpus, doc_id)
     if "sharded" not in chain or encoded is None:
         return Fate.IN_NO_SHARD
     if leakage is not None and leakage.is_left_out:

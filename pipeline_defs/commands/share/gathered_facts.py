@@ -74,19 +74,16 @@ def published_manifests(
     corpus: Corpus, state: CompleteState
 ) -> tuple[Manifests, dict[tuple[str, str], str]]:
     """Return the manifests of a state that tables are made of, and their paths in the store."""
-    phases = [name for name in corpus.settings.phase_names() if name != VALIDATION]
-    wanted = [(stage, name) for name in state.sources for stage in STAGES]
-    found = {
-        (stage.name, name): (stage, *state.manifests[stage.name, name])
-        for stage, name in [*wanted, *((MIXED, name) for name in phases)]
-        if (stage.name, name) in state.manifests
+    wanted: dict[tuple[str, str], StageRecords[Any, Any]] = {
+        (stage.name, name): stage for name in state.sources for stage in STAGES
     }
-    root, partition = corpus.store.root, corpus.store.partition
-    manifests = {key: typed(manifest, stage) for key, (stage, _, manifest) in found.items()}
-    return manifests, {
-        key: str(partition(*key).manifest_path(number).relative_to(root))
-        for key, (_, number, _) in found.items()
-    }
+    phases = (name for name in corpus.settings.phase_names() if name != VALIDATION)
+    wanted |= {(MIXED.name, name): MIXED for name in phases}
+    found = {key: state.manifests[key] for key in wanted if key in state.manifests}
+    paths = {key: corpus.store.partition(*key).manifest_path(n) for key, (n, _) in found.items()}
+    manifests = {key: typed(manifest, wanted[key]) for key, (_, manifest) in found.items()}
+    root = corpus.store.root
+    return manifests, {key: str(path.relative_to(root)) for key, path in paths.items()}
 
 
 def keys_told(corpus: Corpus, sources: Sequence[str]) -> Iterator[Fact]:

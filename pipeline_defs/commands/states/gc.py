@@ -22,14 +22,7 @@ from pipeline_defs.commands.answers import print_rows
 from pipeline_defs.commands.share.iceberg_folders import iceberg_folders
 from pipeline_defs.commands.share.push_iceberg import write_table
 from pipeline_defs.commands.states.state_chain import SOURCE_STAGES
-from pipeline_defs.commands.terminal import (
-    Json,
-    Positive,
-    alone_on,
-    and_more,
-    print_json,
-    say,
-)
+from pipeline_defs.commands.terminal import Json, Positive, alone_on, and_more, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import records_folder
