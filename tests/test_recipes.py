@@ -83,7 +83,7 @@ from pathlib import Path
 import polars as pl
 from assets.deduped.deduped_records import DEDUPED, DedupedNumbers, DedupedProvenance
 from assets.stages import BY_NAME
-from pipeline_defs.commands.look.status import SOURCE_STAGES
+from corpus_loader.places.stage_names import SOURCE_STAGES
 from resources.corpus import Corpus
 from resources.settings.pipeline import load_settings
 from resources.store.records import Manifest, Stats

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from assets.raw.size_cap_files import OVER_SIZE_CAP
 from assets.text.marks import find_doc_ids
 from assets.text.takedown_files import wanted_at
+from corpus_loader.places.stage_names import FILTERED, RAW
 from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.store.kept_manifests import KeptManifests
@@ -43,7 +44,7 @@ class FoundDecision(msgspec.Struct, frozen=True):
 
 def raw_manifest(corpus: Corpus, manifest: Manifest) -> Manifest:
     """Return the manifest of `raw` that decisions were made from; StoreError if it is gone."""
-    raw = KeptManifests(corpus.store, manifest.partition).raw_of("filtered", manifest)
+    raw = KeptManifests(corpus.store, manifest.partition).raw_of(FILTERED, manifest)
     if raw is None:
         raise StoreError(
             f"filtered[{manifest.partition}] was made of raw documents that are no longer there. "
@@ -86,7 +87,7 @@ def find_decision(corpus: Corpus, prefix: str) -> FoundDecision:
     check_prefix(prefix)
     matches: list[FoundDecision] = []
     for source in corpus.settings.source_names():
-        manifest = corpus.store.newest_or_none("filtered", source)
+        manifest = corpus.store.newest_or_none(FILTERED, source)
         if manifest is None or not manifest.parts:
             continue
         parts = {str(path_of(corpus, manifest, part, "decisions")): part for part in manifest.parts}
@@ -114,7 +115,7 @@ def why_absent(corpus: Corpus, prefix: str) -> str:
     if removed := taken_down(corpus, prefix):
         return removed
     for source in corpus.settings.source_names():
-        manifests = list(newest_first(corpus.store.partition("raw", source)))
+        manifests = list(newest_first(corpus.store.partition(RAW, source)))
         for age, manifest in enumerate(manifests):
             if not has_document(corpus, manifest, prefix):
                 continue

@@ -14,7 +14,8 @@ import pytest
 from builders import Build, open_corpus, write_corpus
 
 from assets.stages import STAGES
-from pipeline_defs.commands.look.status import GLOBAL_STAGES, PHASE_STAGES, SOURCE_STAGES, duration
+from corpus_loader.places.stage_names import GLOBAL_STAGES, PHASE_STAGES, SOURCE_STAGES
+from pipeline_defs.commands.look.status import duration
 from pipeline_defs.commands.main import main
 from resources.runs.run_notes import OpenNote, StepFault, new_note
 

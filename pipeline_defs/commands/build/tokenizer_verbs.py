@@ -21,6 +21,7 @@ from assets.tokenized.tokenizer_asset import (
     refuse_loaded,
 )
 from assets.tokenized.tokenizer_fit import sum_fits
+from corpus_loader.places import stage_names
 from pipeline_defs.commands.terminal import say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -64,7 +65,7 @@ def path() -> int:
     """Print the path of the published tokenizer.json."""
     corpus = load_corpus()
     newest = corpus.store.newest(TOKENIZER, GLOBAL)
-    file = required_file(newest, newest.parts[0], "tokenizer")
+    file = required_file(newest, newest.parts[0], stage_names.TOKENIZER)
     say(str(corpus.store.path_of(newest, file).resolve()))
     return 0
 
@@ -76,7 +77,7 @@ def published(corpus: Corpus) -> tuple[TokenizerNumbers | None, str]:
         if newest is None:
             return None, ""
         part = newest.parts[0]
-        file = corpus.store.part_file(newest, part, "tokenizer")
+        file = corpus.store.part_file(newest, part, stage_names.TOKENIZER)
         return part.stats.numbers, file.checked().read_text(encoding="utf-8")
     except (StoreError, OSError):
         return None, ""  # of another version, or damaged: the next one is trained for that

@@ -23,6 +23,7 @@ from assets.raw.places.local_files import MAGIC
 from assets.raw.places.sampling.sample_source import sample_source
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import read_chunks, whole
+from corpus_loader.places.stage_names import FILTERED
 from corpus_loader.places.url_secrets import shown
 from pipeline_defs.commands.answers import print_rows
 from pipeline_defs.commands.build.init import (
@@ -200,7 +201,7 @@ def row_of(each: Tried) -> dict[str, Any]:
 
 def excerpts(each: Tried, sampled: Corpus) -> Iterator[ShownDocument]:
     """Yield a document for each of the main reasons, with its passages, and some that are kept."""
-    manifest = sampled.store.newest("filtered", each.name)
+    manifest = sampled.store.newest(FILTERED, each.name)
     reasons = Counter(each.documents["reasons"].list.first().drop_nulls().to_list())
     told = set[str]()
     for reason, number in reasons.most_common(MOST_REASONS):

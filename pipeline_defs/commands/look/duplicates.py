@@ -11,6 +11,7 @@ import polars as pl
 from cyclopts import Parameter
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
+from corpus_loader.places.stage_names import DUPLICATES, FILTERED
 from pipeline_defs.commands.answers import answer
 from pipeline_defs.commands.look.word_diff import diff_texts, fold
 from pipeline_defs.commands.marked_texts import Segment, ShownDocument, show_documents
@@ -141,7 +142,7 @@ def list_clusters(
 
 def cluster_places(corpus: Corpus) -> dict[Path, Place]:
     """Find the last run's tables of clusters by source and part; StoreError if one is missing."""
-    manifest = corpus.store.newest("duplicates", GLOBAL)
+    manifest = corpus.store.newest(DUPLICATES, GLOBAL)
     places: dict[Path, Place] = {}
     for part in manifest.parts:
         if file := part.file("clusters"):
@@ -195,7 +196,7 @@ def read_copies(corpus: Corpus, members: pl.DataFrame) -> Iterator[Copy]:
     """Read the members' documents from `filtered`, in order."""
     documents: dict[str, dict[str, Any]] = {}
     for (source, name), rows in members.group_by("source", "part", maintain_order=True):
-        if place := newest_part(corpus, "filtered", str(source), str(name)):
+        if place := newest_part(corpus, FILTERED, str(source), str(name)):
             table = pl.scan_parquet(path_of(corpus, *place, "documents"))
             wanted = table.filter(pl.col("doc_id").is_in(rows["doc_id"].implode()))
             texts = wanted.select("doc_id", "text", "origin", "url").collect(engine="streaming")

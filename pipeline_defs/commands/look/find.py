@@ -24,7 +24,7 @@ from assets.deduped.document_files import read_some
 from assets.mixed.complete_state_files import incomplete
 from assets.text.table_rows import count_bytes
 from assets.tokenized.tokenized_records import NO_TOKENS, REJECTED
-from corpus_loader.places.stage_names import CHAIN
+from corpus_loader.places.stage_names import CHAIN, DEDUPED, FILTERED, SHARDED, TOKENIZED
 from pipeline_defs.commands.look.find_index import TextPart, build_indexes, parts_of
 from pipeline_defs.commands.look.find_query import Options, Query
 from pipeline_defs.commands.look.trace_document import (
@@ -170,19 +170,19 @@ def document_fate(
 ) -> tuple[str, list[str]]:
     """Return what became of a document, and the rows of shards that hold it."""
     decision: list[dict[str, list[str]]] = []
-    if filtered := newest_part(corpus, "filtered", source, part.name):
+    if filtered := newest_part(corpus, FILTERED, source, part.name):
         decision = rows_with(path_of(corpus, *filtered, "decisions"), doc_id, ["reasons"])
     if not decision:
         return f"{Fate.IN_NO_SHARD}: not filtered yet", []
     if reasons := decision[0]["reasons"]:
-        return f"{fate_of('filtered', reasons[0])}: {', '.join(reasons)}", []
+        return f"{fate_of(FILTERED, reasons[0])}: {', '.join(reasons)}", []
     cluster = cluster_of(corpus, source, part, doc_id)
     if cluster is not None and cluster.kept_doc_id != doc_id:
         return f"{Fate.DUPLICATE} ({cluster.method}) of {cluster.kept_doc_id}", []
     deduped = deduped_of(corpus, source, part, doc_id)
     if deduped is not None and not deduped.kept:
         if steps := [change.step for change in deduped.changes if change.is_rejected]:
-            return f"{fate_of('deduped', steps[0])}: {', '.join(steps)}", []
+            return f"{fate_of(DEDUPED, steps[0])}: {', '.join(steps)}", []
         if sets := sorted({hit.set for hit in deduped.contamination}):
             return f"{Fate.CONTAMINATED}: {', '.join(sets)}", []
     found = rows_of(corpus, source, doc_id)
@@ -195,9 +195,9 @@ def document_fate(
 def why_in_no_shard(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> str:
     """Return what became of a document that `deduped` keeps, and that no row of a shard has."""
     chain = complete_chain({stage: corpus.store.newest_or_none(stage, source) for stage in CHAIN})
-    encoded = newest_part(corpus, "tokenized", source, part.name)
+    encoded = newest_part(corpus, TOKENIZED, source, part.name)
     leakage = leakage_of(corpus, doc_id)
-    if "sharded" not in chain or encoded is None:
+    if SHARDED not in chain or encoded is None:
         return Fate.IN_NO_SHARD
     if leakage is not None and leakage.is_left_out:
         return f"{Fate.LIKE_HELD_OUT}: {leakage.held_doc_id}"
@@ -205,4 +205,4 @@ def why_in_no_shard(corpus: Corpus, source: str, part: PartRecord, doc_id: str) 
         return f"{Fate.REFUSED}: {TOO_LONG}"
     path = path_of(corpus, *encoded, REJECTED) if encoded[1].file(REJECTED) else None
     reason = rows_with(path, doc_id, ["reason"])[0]["reason"] if path else NO_TOKENS
-    return f"{fate_of('tokenized', reason)}: {reason}"
+    return f"{fate_of(TOKENIZED, reason)}: {reason}"

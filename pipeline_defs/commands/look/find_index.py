@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
+from corpus_loader.places.stage_names import DEDUPED, FILTERED, RAW
 from pipeline_defs.commands.look.gram_blocks import check_pages, documents_with, mark_blocks
 from resources.corpus import Corpus
 from resources.errors import check_name
@@ -29,7 +30,7 @@ from resources.store.scratch import place_of
 from resources.store.store import Store, StoreError, part_stem
 from resources.takedowns import Takedown, forbidden_in, task_name
 
-TEXT_STAGES = ("raw", "filtered", "deduped")
+TEXT_STAGES = (RAW, FILTERED, DEDUPED)
 
 
 @dataclass(frozen=True)

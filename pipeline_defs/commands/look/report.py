@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from corpus_loader.places import stage_names
 from corpus_loader.places.url_secrets import masked
 from pipeline_defs.commands.answers import as_table
 from pipeline_defs.commands.look import report_facts as facts
@@ -31,7 +32,10 @@ from resources.tasks import GLOBAL
 
 MOST_BYTES = 2_000_000
 CHARTED = 20  # sources with pictures of their own
-SOURCE_PICTURES = (("filtered", "funnel", "languages"), ("bucketed", "sequence_plots"))
+SOURCE_PICTURES = (
+    (stage_names.FILTERED, "funnel", "languages"),
+    (stage_names.BUCKETED, "sequence_plots"),
+)
 DUPLICATES = ("duplicates_per_source", "duplicates_between_sources", "cluster_sizes")
 
 
@@ -106,14 +110,14 @@ def facts_of(corpus: Corpus) -> dict[str, Any]:
         "excerpts": [*facts.excerpts(corpus, built)],
         "unreadable": as_table(facts.unreadable(corpus, built)),
         "sources": [*charts_by_source(corpus, built)],
-        "duplicates": facts.pictures(corpus, "duplicates", GLOBAL, *DUPLICATES),
+        stage_names.DUPLICATES: facts.pictures(corpus, stage_names.DUPLICATES, GLOBAL, *DUPLICATES),
         "clusters": facts.clusters(corpus),
         "evaluation": as_table(tables["contaminated"]),
         "fit": as_table(facts.fit_table(corpus, built)),
         "mix": [
             each
             for phase in corpus.settings.phase_names()
-            for each in facts.pictures(corpus, "mixed", phase, "mix_over_position")
+            for each in facts.pictures(corpus, stage_names.MIXED, phase, "mix_over_position")
         ],
         "mix_rows": as_table(mix_table(tables["mix"])),
         "versions": as_table(facts.versions(tables.manifests)),

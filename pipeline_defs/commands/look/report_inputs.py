@@ -9,7 +9,8 @@ import platform
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from pipeline_defs.commands.look.status import GLOBAL_STAGES, PHASE_STAGES, SOURCE_STAGES, states_of
+from corpus_loader.places.stage_names import GLOBAL_STAGES, PHASE_STAGES, SOURCE_STAGES
+from pipeline_defs.commands.look.status import states_of
 from resources.corpus import Corpus
 from resources.runs.run_notes import RUNNING, read_notes
 from resources.store.medium import medium_of

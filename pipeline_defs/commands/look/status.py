@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 import msgspec
 from cyclopts import Parameter
 
+from corpus_loader.places.stage_names import GLOBAL_STAGES, PHASE_STAGES, SOURCE_STAGES
 from pipeline_defs.commands.terminal import Json, Positive, Row, print_json, print_table, say
 from resources.dagster_home import dagster_home, prepare_home, records_folder
 from resources.engine.cost import Usage
@@ -25,29 +26,6 @@ from resources.store.medium import medium_of
 from resources.store.named_states import read_rollbacks
 from resources.store.scratch import place_of
 
-# assets.stages has them too, and takes 2 s to import; a test compares the two.
-SOURCE_STAGES = (
-    "raw",
-    "quality_scale",
-    "filtered",
-    "signatures",
-    "repeated",
-    "deduped",
-    "tokenized",
-    "bucketed",
-    "sharded",
-)
-GLOBAL_STAGES = (
-    "classifier",
-    "evaluation",
-    "band_index",
-    "duplicates",
-    "substrings",
-    "tokenizer",
-    "held_out",
-    "leakage",
-)
-PHASE_STAGES = ("mixed",)
 GLOBAL = "all"
 LONGEST_REASON = 200
 

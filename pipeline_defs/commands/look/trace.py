@@ -26,6 +26,15 @@ from assets.sharded.flat_row_files import FlatShard, open_shard
 from assets.sharded.shard_files import files_of
 from corpus_loader.find_mixture import find_mixture, with_samples
 from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.stage_names import (
+    BUCKETED,
+    DEDUPED,
+    DUPLICATES,
+    FILTERED,
+    RAW,
+    SHARDED,
+    TOKENIZED,
+)
 from corpus_loader.reader import LoaderOptions, Reader
 from pipeline_defs.commands.look.trace_document import DocumentTrace, trace_document
 from pipeline_defs.commands.look.trace_rows import (
@@ -169,7 +178,7 @@ def shard_stem(corpus: Corpus, place: Place) -> Path:
     if place.source is None:
         raise UsageError(f"--shard {place.shard} is a number: give its --source too")
     check_name("source", place.source, corpus.settings.source_names())
-    manifest = corpus.store.newest("sharded", place.source)
+    manifest = corpus.store.newest(SHARDED, place.source)
     flat = [file for part in manifest.parts for file in part.files if file.kind == "megatron.bin"]
     number = int(place.shard)
     if not flat:
@@ -239,14 +248,14 @@ def origin_lines(document: RowDocument | Origin) -> Iterator[Line]:
 
 def stage_lines(trace: DocumentTrace) -> Iterator[Line]:
     """Yield the result of each stage for a document."""
-    yield from [("raw", NOT_THERE)] if trace.raw is None else origin_lines(trace.raw)
+    yield from [(RAW, NOT_THERE)] if trace.raw is None else origin_lines(trace.raw)
     verdict = "kept" if trace.filtered.kept else f"rejected: {', '.join(trace.filtered.reasons)}"
     other = trace.filtered.other_language
-    yield "filtered", verdict + (f"; in {other}, none of its source's languages" if other else "")
-    yield "duplicates", cluster_text(trace)
-    yield "deduped", deduped_text(trace)
+    yield FILTERED, verdict + (f"; in {other}, none of its source's languages" if other else "")
+    yield DUPLICATES, cluster_text(trace)
+    yield DEDUPED, deduped_text(trace)
     tokens = trace.tokenized
-    yield "tokenized", "has none of it" if tokens is None else f"{tokens.tokens:,} tokens"
+    yield TOKENIZED, "has none of it" if tokens is None else f"{tokens.tokens:,} tokens"
     rows = [
         f"shard {row.shard}, row {row.row:,}: {row.tokens:,} tokens from its {row.start:,} on, at "
         f"{row.position:,}"
@@ -255,14 +264,14 @@ def stage_lines(trace: DocumentTrace) -> Iterator[Line]:
     if trace.removed_rows:
         rows.append(f"removed rows with tokens of it, no longer drawn: {trace.removed_rows:,}")
     held_out = f"held out for {trace.split}: " if trace.split else ""
-    yield "sharded", held_out + ("; ".join(rows) or "has none of it")
+    yield SHARDED, held_out + ("; ".join(rows) or "has none of it")
     if (leakage := trace.leakage) is not UNSET:
         verdict = "in no sequence for it" if leakage.is_left_out else "stays in training"
         shared = f"{leakage.share:.1%} of its 13-grams are in the held-out {leakage.held_doc_id}"
         yield "leakage", f"{shared}: {verdict}"
     if (left_out := trace.left_out) is not UNSET:
         reasons = ", ".join(f"{count:,} for {reason}" for reason, count in left_out.items())
-        yield "bucketed", f"leaves out documents of {trace.source}: {reasons}"
+        yield BUCKETED, f"leaves out documents of {trace.source}: {reasons}"
 
 
 def cluster_text(trace: DocumentTrace) -> str:

@@ -18,6 +18,7 @@ from assets.deduped.document_files import kept_documents, read_kept_ids
 from assets.mixed.phase_source_files import bucket_of, removed_of
 from assets.sharded.flat_row_files import segments_of
 from assets.sharded.shard_files import split_of
+from corpus_loader.places.stage_names import BUCKETED, DEDUPED, DUPLICATES, SHARDED, TOKENIZED
 from pipeline_defs.commands.look.trace_rows import Origin
 from pipeline_defs.commands.published_documents import (
     Decision,
@@ -147,7 +148,7 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
     tokenized = tokens_of(corpus, source, part, doc_id)
     left_out: dict[str, int] = {}
     if tokenized is not None and not rows and not removed_rows:
-        bucketed = corpus.store.newest_or_none("bucketed", source)
+        bucketed = corpus.store.newest_or_none(BUCKETED, source)
         left_out = dict(bucketed.stats.rejected) if bucketed else {}
     return DocumentTrace(
         doc_id=doc_id,
@@ -184,7 +185,7 @@ def leakage_of(corpus: Corpus, doc_id: str) -> Leakage | None:
 
 def tokens_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Tokenized | None:
     """Return the document's number of tokens, None if it is not tokenized."""
-    place = newest_part(corpus, "tokenized", source, part.name)
+    place = newest_part(corpus, TOKENIZED, source, part.name)
     if place is None:
         return None
     table = pl.scan_ipc(path_of(corpus, *place, "tokens")).filter(doc_id=doc_id)
@@ -205,7 +206,7 @@ def read_one(path: Path, doc_id: str, form: type[Form]) -> Form | None:
 
 def cluster_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Membership | None:
     """Return the document's duplicate cluster, None if it is in none."""
-    manifest = corpus.store.partition("duplicates", GLOBAL).newest_manifest()
+    manifest = corpus.store.partition(DUPLICATES, GLOBAL).newest_manifest()
     for record in manifest.parts if manifest else ():
         clustered = (record.stats.numbers.get("source"), record.stats.numbers.get("part"))
         if manifest and clustered == (source, part.name):
@@ -215,7 +216,7 @@ def cluster_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Me
 
 def deduped_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Deduped | None:
     """Return the result of `deduped` for the document, None if it has not seen its part."""
-    place = newest_part(corpus, "deduped", source, part.name)
+    place = newest_part(corpus, DEDUPED, source, part.name)
     if place is None:
         return None
     manifest, record = place
@@ -235,7 +236,7 @@ def deduped_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> De
 
 def rows_of(corpus: Corpus, source: str, doc_id: str) -> ShardRows:
     """Return the rows of the newest shards that hold the document."""
-    manifest = corpus.store.partition("sharded", source).newest_manifest()
+    manifest = corpus.store.partition(SHARDED, source).newest_manifest()
     if manifest is None:
         return ShardRows([], 0, "")
     removed = removed_of(manifest)

@@ -21,6 +21,7 @@ from assets.deduped.document_files import kept_documents, read_kept
 from assets.mixed.phase_source_files import removed_of
 from assets.sharded.flat_row_files import FlatShard
 from assets.sharded.shard_files import MANIFEST_NAME
+from corpus_loader.places.stage_names import DEDUPED, SHARDED, TOKENIZED, TOKENIZER
 from resources.corpus import Corpus
 from resources.store.kept_manifests import KeptManifests
 from resources.store.published import PublishedArray
@@ -153,10 +154,10 @@ def read_texts(
 
 def tokenizer_of(corpus: Corpus, fingerprint: str | None) -> str | None:
     """Return the tokenizer of a fingerprint as JSON, None if it is no longer there."""
-    for manifest in newest_first(corpus.store.partition("tokenizer", GLOBAL)):
+    for manifest in newest_first(corpus.store.partition(TOKENIZER, GLOBAL)):
         part = manifest.parts[0]
         if part.stats.numbers["tokenizer_fingerprint"] == fingerprint:
-            file = corpus.store.part_file(manifest, part, "tokenizer")
+            file = corpus.store.part_file(manifest, part, TOKENIZER)
             return file.checked().read_text(encoding="utf-8")
     return None
 
@@ -167,7 +168,7 @@ def is_removed(corpus: Corpus, stem: Path, row: int) -> bool:
     Of a copied shard, or one that only an older manifest names, it is not known: False.
     """
     for source in corpus.settings.source_names():
-        manifest = corpus.store.partition("sharded", source).newest_manifest()
+        manifest = corpus.store.partition(SHARDED, source).newest_manifest()
         for part in manifest.parts if manifest else ():
             file = part.file("megatron.bin")
             if manifest is None or file is None:
@@ -213,8 +214,8 @@ def origins(corpus: Corpus, sources: Iterable[str], doc_ids: Iterable[str]) -> d
     missing = set(doc_ids)
     for source in sources:
         kept = KeptManifests(corpus.store, source)
-        for _, manifest in kept.newest_first("tokenized"):
-            made_of = kept.made_of("deduped", "deduped", manifest.provenance.get("deduped", ""))
+        for _, manifest in kept.newest_first(TOKENIZED):
+            made_of = kept.made_of(DEDUPED, DEDUPED, manifest.provenance.get(DEDUPED, ""))
             for part in manifest.parts if made_of else ():
                 if not missing:
                     return known

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from assets.filtered.filter_files import FilterFileError, load_filter_data
 from assets.filtered.score_counts import FilterData
+from corpus_loader.places.stage_names import FILTERED
 from resources.corpus import Corpus
 from resources.errors import check_name
 from resources.settings.filtering.filters import FilterConfig
@@ -26,7 +27,7 @@ def pick_sources(corpus: Corpus, names: Sequence[str] | None) -> list[str]:
         check_name("source", name, known)
     if names:
         return list(dict.fromkeys(names))
-    filtered = [n for n in known if corpus.store.partition("filtered", n).manifest_numbers()]
+    filtered = [n for n in known if corpus.store.partition(FILTERED, n).manifest_numbers()]
     if not filtered:
         raise StoreError(f"{corpus.store}: nothing is filtered here. Materialize `filtered` first.")
     return filtered

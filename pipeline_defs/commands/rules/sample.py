@@ -15,6 +15,7 @@ from assets.filtered.normalize import normalize_text
 from assets.filtered.passages import Span, listed_words, offending_spans, sample_keys, windows
 from assets.filtered.rules.rules import Rule, rules_for
 from assets.filtered.rules.threshold_replay import find_field, thresholds
+from corpus_loader.places.stage_names import FILTERED
 from pipeline_defs.commands.marked_texts import Segment, ShownDocument, show_documents
 from pipeline_defs.commands.published_documents import raw_manifest
 from pipeline_defs.commands.rules.filtered_files import (
@@ -59,7 +60,7 @@ def sample(*, choice: Choice, json: Json = False) -> int:
     """Show documents that a rule rejected, or only just kept."""
     corpus = load_corpus()
     (source,) = pick_sources(corpus, [choice.source])
-    manifest = corpus.store.newest("filtered", source)
+    manifest = corpus.store.newest(FILTERED, source)
     rule = rule_in_force(corpus, manifest, choice.rule)
     chosen = choose(corpus, manifest, rule, choice)
     samples = list(read_samples(corpus, manifest, rule, chosen, choice.width))

@@ -26,6 +26,7 @@ from assets.filtered.rules.threshold_replay import (
     parse_change,
     tally,
 )
+from corpus_loader.places.stage_names import FILTERED
 from pipeline_defs.commands.answers import nested, print_frame
 from pipeline_defs.commands.rules.filtered_files import (
     BATCH_ROWS,
@@ -189,7 +190,7 @@ def replay(corpus: Corpus, source: str, assignments: Sequence[str]) -> Replay:
 
     A change that turns on a rule without a score in the decisions is skipped.
     """
-    manifest = corpus.store.newest("filtered", source)
+    manifest = corpus.store.newest(FILTERED, source)
     rules = rules_config(manifest)
     own = filter_data(corpus, manifest).custom
     has_pii = manifest.config.get("pii") is not None

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from corpus_loader.places.stage_names import DEDUPED, FILTERED, SHARDED
 from corpus_loader.seal import unsealed
 from resources.store.inventory import TABLES
 from resources.store.medium import medium_of
@@ -18,10 +19,10 @@ from resources.store.store import Store
 
 TableName = Literal["filtered", "decisions", "shards", "deduped_copy"]
 STAGES: dict[TableName, str] = {
-    "filtered": "filtered",
-    "decisions": "filtered",
-    "shards": "sharded",
-    "deduped_copy": "deduped",
+    "filtered": FILTERED,
+    "decisions": FILTERED,
+    "shards": SHARDED,
+    "deduped_copy": DEDUPED,
 }
 
 

@@ -43,6 +43,7 @@ from pyiceberg.typedef import Record
 
 from assets.mixed.phase_source_files import ListedRows, bucket_of, removed_of
 from assets.sharded.shard_files import files_of, split_of
+from corpus_loader.places.stage_names import FILTERED
 from corpus_loader.seal import sealed
 from pipeline_defs.commands.life.faults import check_table
 from pipeline_defs.commands.share.iceberg_folders import (
@@ -188,7 +189,7 @@ class IcebergTable(IcebergFolder):
                 is_drawn = (bucket := bucket_of(part)) is not None and not split_of(bucket)
                 file = next(iter(files_of(part, "parquet") if is_drawn else ()), None)
             else:
-                file = part.file("documents" if self.name == "filtered" else "decisions")
+                file = part.file("documents" if self.name == FILTERED else "decisions")
             if file is not None and file.rows:
                 path = self.store.path_of(manifest, file)
                 yield TableFile(path, file.rows, file.bytes, removed.get(part.name))

@@ -21,6 +21,7 @@ from cyclopts import Parameter
 from assets.deduped.document_files import kept_documents, read_kept
 from assets.mixed.complete_state_files import CompleteState
 from assets.raw.places.hub_files import HUB_URL
+from corpus_loader.places.stage_names import DEDUPED
 from pipeline_defs.commands.share.facts import Facts, PushedFile
 from pipeline_defs.commands.share.forms import croissant, hf
 from pipeline_defs.commands.share.gathered_facts import gather
@@ -191,7 +192,7 @@ def manifests_of(corpus: Corpus, what: What, state: CompleteState) -> dict[str, 
 
     Decisions have no text, and no licence is asked for.
     """
-    deduped = [state.manifests["deduped", name][1] for name in state.sources]
+    deduped = [state.manifests[DEDUPED, name][1] for name in state.sources]
     texts = deduped if what != "decisions" else []
     found = {each.partition: licence_fault(corpus, each) for each in texts}
     if any(found.values()):

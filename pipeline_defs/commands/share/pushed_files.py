@@ -20,6 +20,7 @@ from assets.deduped.document_files import kept_documents, read_kept
 from assets.mixed.phase_source_files import ListedRows, bucket_of, forbidden_shards, removed_of
 from assets.raw.raw_records import DOCUMENT_COLUMNS
 from assets.sharded.shard_files import files_of, split_of
+from corpus_loader.places.stage_names import DEDUPED, FILTERED, SHARDED
 from resources.errors import UsageError
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, fingerprint_of
@@ -27,7 +28,7 @@ from resources.store.store import Store
 from resources.takedowns import Forbidden, forbidden_in
 
 What = Literal["documents", "decisions", "shards"]
-STAGES: dict[What, str] = {"documents": "deduped", "decisions": "filtered", "shards": "sharded"}
+STAGES: dict[What, str] = {"documents": DEDUPED, "decisions": FILTERED, "shards": SHARDED}
 COLUMNS = [name for name in DOCUMENT_COLUMNS if name != "origin"]
 LONG_TEXTS = ("text", "meta")  # of which nobody needs a minimum and maximum
 

@@ -13,6 +13,7 @@ import polars as pl
 from cyclopts import Parameter
 
 from assets.deduped.document_files import kept_documents, read_kept
+from corpus_loader.places.stage_names import DEDUPED, FILTERED, RAW
 from pipeline_defs.commands.answers import nested, print_frame
 from pipeline_defs.commands.states.state_chain import (
     NEWEST,
@@ -131,7 +132,7 @@ def sources_of(corpus: Corpus, before: str, after: str) -> list[str]:
             f"Without --source both states are tags; there are: {', '.join(tags) or 'none'}. "
             "For numbers name the source: corpus states diff 3 5 --source web"
         )
-    in_tags = [{each.partition for each in tag.manifests if each.stage == "raw"} for tag in wanted]
+    in_tags = [{each.partition for each in tag.manifests if each.stage == RAW} for tag in wanted]
     return [name for name in corpus.settings.source_names() if all(name in of for of in in_tags)]
 
 
@@ -141,7 +142,7 @@ def difference(
     """Compare two states of a source."""
     kept = KeptManifests(corpus.store, source)
     before, after = (state_of(kept, name, stage) for name in names)
-    is_told = all(state.manifest("filtered") for state in (before, after))
+    is_told = all(state.manifest(FILTERED) for state in (before, after))
     return Difference(
         source=source,
         before=before.name,
@@ -192,7 +193,7 @@ def document_changes(
 def part_states(state: SourceState) -> dict[str, tuple[str, str]]:
     """Return the fingerprints of each part of `filtered` and of `deduped`, by its name."""
     found: dict[str, tuple[str, str]] = {}
-    filtered, deduped = state.manifest("filtered"), state.manifest("deduped")
+    filtered, deduped = state.manifest(FILTERED), state.manifest(DEDUPED)
     for part in filtered.parts if filtered else ():
         found[part.name] = part.fingerprint, ""
     for part in deduped.parts if deduped else ():
@@ -223,7 +224,7 @@ def rejoined(rows: pl.DataFrame) -> pl.DataFrame:
 
 def fates_of(store: Store, state: SourceState, name: str) -> pl.DataFrame:
     """Return what became of every document of a part: a row each, with the columns `SCHEMA`."""
-    filtered, deduped = state.manifest("filtered"), state.manifest("deduped")
+    filtered, deduped = state.manifest(FILTERED), state.manifest(DEDUPED)
     of_filter, of_dedup = part_named(filtered, name), part_named(deduped, name)
     if filtered is None or of_filter is None:
         return pl.DataFrame(schema=SCHEMA)
@@ -245,7 +246,7 @@ def fates_of(store: Store, state: SourceState, name: str) -> pl.DataFrame:
 def removals_of(store: Store, manifest: Manifest, part: PartRecord) -> pl.DataFrame:
     """Return why `deduped` removed documents that are no duplicates: doc_id, step."""
     found = [pl.DataFrame(schema={"doc_id": pl.String, "step": pl.String})]
-    if part.file("contamination") is not None and manifest.stage == "deduped":
+    if part.file("contamination") is not None and manifest.stage == DEDUPED:
         hits = pl.read_parquet(store.part_file(manifest, part, "contamination").checked())
         ids = hits.filter("is_contaminated").select("doc_id").unique()
         found.append(ids.with_columns(step=pl.lit("contaminated")))
@@ -270,7 +271,7 @@ def change_of(
     """Describe a group of documents, with the texts of the first few by id."""
     state, part = (states[1], "part_now") if fates[1] == KEPT else (states[0], "part")
     first = rows.sort("doc_id").head(num_samples)
-    manifest = state.manifest("deduped") or state.manifest("filtered")
+    manifest = state.manifest(DEDUPED) or state.manifest(FILTERED)
     assert manifest is not None, "a document of it is kept"
     samples = []
     for doc_id, name in first.select("doc_id", part).iter_rows():

@@ -18,10 +18,10 @@ from cyclopts import Parameter
 from assets.mixed.mixed_records import MIXED
 from assets.sharded.pinned_shards import pinned_places
 from assets.sharded.sharded_records import SHARDED
+from corpus_loader.places.stage_names import RAW, SOURCE_STAGES
 from pipeline_defs.commands.answers import print_rows
 from pipeline_defs.commands.share.iceberg_folders import iceberg_folders
 from pipeline_defs.commands.share.push_iceberg import write_table
-from pipeline_defs.commands.states.state_chain import SOURCE_STAGES
 from pipeline_defs.commands.terminal import Json, Positive, alone_on, and_more, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -144,7 +144,7 @@ def unbuilt_sources(corpus: Corpus) -> list[str]:
     """
     store = corpus.store
     names = corpus.settings.source_names()
-    return [name for name in names if not store.partition("raw", name).manifest_numbers()]
+    return [name for name in names if not store.partition(RAW, name).manifest_numbers()]
 
 
 def remove_empty(partition: Partition) -> None:

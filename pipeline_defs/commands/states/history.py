@@ -14,6 +14,7 @@ import msgspec
 from cyclopts import Parameter
 from msgspec import UNSET, UnsetType
 
+from corpus_loader.places.stage_names import RAW
 from pipeline_defs.commands.answers import print_rows
 from pipeline_defs.commands.states.state_chain import (
     SourceState,
@@ -129,7 +130,7 @@ def entry_of(
     entry = Entry(state.number, fingerprint, numbers_of(state), tags, not_kept=state.missing)
     if before is None:
         return entry
-    found = (each.manifest("raw") for each in (before, state))
+    found = (each.manifest(RAW) for each in (before, state))
     then, now = (set(raw.provenance.get("takedowns", ())) if raw else set() for raw in found)
     takedowns = enumerate(read_takedowns(corpus.store.root), 1) if now - then else ()
     return msgspec.structs.replace(
@@ -158,7 +159,7 @@ def files_of(state: SourceState) -> Mapping[str, str] | None:
 
     Of more than a thousand files it names none.
     """
-    raw = state.manifest("raw")
+    raw = state.manifest(RAW)
     files: Mapping[str, str] = raw.provenance.get("files", {}) if raw else {}
     return files if raw and len(files) == raw.provenance.get("num_files") else None
 

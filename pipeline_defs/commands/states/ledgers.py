@@ -12,6 +12,7 @@ from assets.bucketed.previous_holdout import held_out_documents
 from assets.sharded.exported_ledger_files import export_ledger
 from assets.sharded.ledger_files import LEDGER, read_ledger
 from assets.sharded.sharded_records import SHARDED
+from corpus_loader.places.stage_names import BAND_INDEX
 from pipeline_defs.commands.terminal import print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.store.disk import make_folder
@@ -22,7 +23,7 @@ from resources.tasks import GLOBAL
 def ledger_of_build() -> int:
     """Print the ingest order as JSON, with the documents that are held out of training."""
     corpus = load_corpus()
-    ledger = corpus.store.newest("band_index", GLOBAL).provenance["ledger"]
+    ledger = corpus.store.newest(BAND_INDEX, GLOBAL).provenance["ledger"]
     held_out = held_out_documents(corpus)
     keys = ("source", "part", "generations", "files")
     exported = [{key: record[key] for key in keys if record.get(key)} for record in ledger]

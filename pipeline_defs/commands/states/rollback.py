@@ -15,6 +15,15 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from assets.stages import BY_NAME
+from corpus_loader.places.stage_names import (
+    BUCKETED,
+    DEDUPED,
+    FILTERED,
+    RAW,
+    SHARDED,
+    SIGNATURES,
+    TOKENIZED,
+)
 from pipeline_defs.commands.states.state_chain import SourceState, state_of
 from pipeline_defs.commands.terminal import alone_on, say
 from pipeline_defs.load_corpus import load_corpus
@@ -36,7 +45,7 @@ from resources.store.snapshot import Listing
 from resources.store.store import Store, StoreError
 from resources.takedowns import check_rollback, forbidden_in, forbidden_in_rollback
 
-NEEDED = ("raw", "filtered", "signatures", "deduped", "tokenized", "bucketed", "sharded")
+NEEDED = (RAW, FILTERED, SIGNATURES, DEDUPED, TOKENIZED, BUCKETED, SHARDED)
 
 
 def rollback(
@@ -76,7 +85,7 @@ def rollback(
 
 def release_hold(corpus: Corpus, source: str) -> None:
     """End the hold of a source."""
-    root, numbers = corpus.store.root, corpus.store.partition("raw", source).manifest_numbers()
+    root, numbers = corpus.store.root, corpus.store.partition(RAW, source).manifest_numbers()
     if read_rollback(root, source) is not None and numbers:
         record_consent(root, AcceptedShrink(source, numbers[-1], ANY_STATE))
     if not delete(rollback_path(root, source)):

@@ -11,16 +11,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assets.stages import STAGES
-from corpus_loader.places.stage_names import CHAIN
+from corpus_loader.places.stage_names import (
+    BUCKETED,
+    CHAIN,
+    DEDUPED,
+    FILTERED,
+    RAW,
+    SHARDED,
+    SIGNATURES,
+    SOURCE_STAGES,
+    TOKENIZED,
+)
 from resources.errors import UsageError
 from resources.store.kept_manifests import KeptManifests, made_before
 from resources.store.named_states import read_tags
 from resources.store.records import Manifest
 
 NEWEST = "newest"
-BESIDE = ("signatures", "repeated")  # made of `filtered`, and named by none of the chain
-SOURCE_STAGES = tuple(stage.name for stage in STAGES if stage.partitions == "source")
+BESIDE = (SIGNATURES, "repeated")  # made of `filtered`, and named by none of the chain
 
 
 @dataclass(frozen=True)
@@ -76,15 +84,15 @@ def state_of(kept: KeptManifests, name: str, stage: str | None = None) -> Source
 
 def chain_of(kept: KeptManifests, stage: str, number: int) -> SourceState:
     """Return a manifest with all that it was made of, as far as that is still kept."""
-    beside = ("filtered", "raw") if stage in BESIDE else ()
+    beside = (FILTERED, RAW) if stage in BESIDE else ()
     earlier = made_before(stage) if stage in CHAIN else beside
     first = kept.get(stage, number)
     found = {stage: (number, first), **kept.chain(first, earlier)}
     missing = tuple(each for each in earlier if each not in found)
-    if "filtered" in found and stage != "filtered":
+    if FILTERED in found and stage != FILTERED:
         for other in BESIDE:
-            fingerprint = found["filtered"][1].fingerprint
-            if (made := kept.made_of(other, "filtered", fingerprint)) is not None:
+            fingerprint = found[FILTERED][1].fingerprint
+            if (made := kept.made_of(other, FILTERED, fingerprint)) is not None:
                 found.setdefault(other, made)
     ordered = {each: found[each] for each in SOURCE_STAGES if each in found}
     return SourceState(kept.source, str(number), stage, ordered, missing)
@@ -125,10 +133,10 @@ def in_both(before: SourceState, after: SourceState) -> Iterator[tuple[str, Mani
 def numbers_of(state: SourceState) -> dict[str, int]:
     """Return the documents read, those kept to the end, and tokens; 0 for what is not there."""
     found = {stage: manifest.stats for stage, (_, manifest) in state.manifests.items()}
-    kept = (found[stage].rows_kept for stage in ("deduped", "filtered", "raw") if stage in found)
-    counted = ("tokenized", "bucketed", "sharded")
+    kept = (found[stage].rows_kept for stage in (DEDUPED, FILTERED, RAW) if stage in found)
+    counted = (TOKENIZED, BUCKETED, SHARDED)
     tokens = (found[stage].tokens for stage in counted if stage in found)
-    read = found["raw"].rows_in if "raw" in found else 0
+    read = found[RAW].rows_in if RAW in found else 0
     return {"read": read, "kept": next(kept, 0), "tokens": next(tokens, 0)}
 
 

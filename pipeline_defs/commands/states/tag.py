@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from assets.mixed.phase_source_files import forbidden_shards
 from assets.sharded.sharded_records import SHARDED
 from corpus_loader.places.files import is_tag_name
+from corpus_loader.places.stage_names import MIXED, RAW
 from pipeline_defs.commands.answers import answer
 from pipeline_defs.commands.terminal import Json, alone_on, say
 from pipeline_defs.load_corpus import load_corpus
@@ -91,7 +92,7 @@ def make_tag(store: Store, name: str) -> Tag:
 def refuse_forbidden(store: Store, partitions: Sequence[Partition]) -> None:
     """Raise StoreError if the newest state of a source has documents that were taken down."""
     for folder in partitions:
-        manifest = folder.newest_manifest() if folder.stage in ("raw", SHARDED.name) else None
+        manifest = folder.newest_manifest() if folder.stage in (RAW, SHARDED.name) else None
         if manifest is None:
             continue
         of_shards = folder.stage == SHARDED.name
@@ -132,7 +133,7 @@ def list_tags(store: Store, *, is_json: bool) -> None:
 
 def phases_of(tag: Tag) -> tuple[str, ...]:
     """Return the phases that a tag has a mixture of."""
-    return tuple(each.partition for each in tag.manifests if each.stage == "mixed")
+    return tuple(each.partition for each in tag.manifests if each.stage == MIXED)
 
 
 def phases_text(tag: Tag) -> str:

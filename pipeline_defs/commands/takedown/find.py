@@ -49,6 +49,7 @@ from assets.text.takedown_files import (
     with_passages,
     with_runs,
 )
+from corpus_loader.places.stage_names import DUPLICATES
 from resources.corpus import Corpus
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord
@@ -407,7 +408,7 @@ def hits_in(part: RawPart, wanted: Wanted) -> Hits:
 def clusters_with(corpus: Corpus, doc_ids: Iterable[str]) -> list[frozenset[str]]:
     """Return the duplicate clusters that have any of some documents, of all kept manifests."""
     wanted = pl.Series(sorted(doc_ids), dtype=pl.String)
-    folder = corpus.store.partition("duplicates", GLOBAL)
+    folder = corpus.store.partition(DUPLICATES, GLOBAL)
     clusters: dict[frozenset[str], None] = {}
     for number in folder.manifest_numbers() if len(wanted) else ():
         manifest = folder.read_manifest(number)

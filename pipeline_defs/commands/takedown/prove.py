@@ -17,8 +17,7 @@ from assets.raw.taken_down_files import forget_patches, patches_meant
 from assets.sharded.pinned_shards import places_of
 from assets.stages import STAGES
 from assets.text.takedown_files import Wanted, wanted_by
-from corpus_loader.places.stage_names import MIXED
-from pipeline_defs.commands.states.state_chain import SOURCE_STAGES
+from corpus_loader.places.stage_names import MIXED, SOURCE_STAGES
 from pipeline_defs.commands.takedown.find import filtered_parts, hits_in, on_all_cores, raw_parts
 from pipeline_defs.commands.takedown.store_search import Search, Seen, spellings
 from pipeline_defs.commands.terminal import alone_on, one_line, say

@@ -28,6 +28,7 @@ from assets.text.takedown_files import Wanted, hash_of, is_url_wanted, parts_in
 from assets.tokenized.encoders import ReferenceEncoder
 from assets.tokenized.fill_in_the_middle import in_text_order
 from assets.tokenized.token_spellings import spellings_of
+from corpus_loader.places.stage_names import BUCKETED, MIXED, SHARDED, TOKENIZED, TOKENIZER
 from resources.corpus import Corpus
 from resources.store.medium import medium_of
 from resources.store.preview_files import SUFFIX
@@ -35,7 +36,7 @@ from resources.store.store import newest_first
 from resources.tasks import GLOBAL
 from resources.urls import domains_above
 
-TOKEN_STAGES = ("tokenized", "bucketed", "sharded", "mixed")
+TOKEN_STAGES = (TOKENIZED, BUCKETED, SHARDED, MIXED)
 BLOCK_TOKENS = 1 << 22
 BLOCK_BYTES = 64 << 20
 WORD_JOINER = "\u2060"  # in excerpts
@@ -95,11 +96,11 @@ class Spelling:
 def spellings(corpus: Corpus) -> list[Spelling]:
     """Return all tokenizers of the kept states."""
     found: dict[str, Spelling] = {}
-    for manifest in newest_first(corpus.store.partition("tokenizer", GLOBAL)):
+    for manifest in newest_first(corpus.store.partition(TOKENIZER, GLOBAL)):
         part = manifest.parts[0]
         numbers = part.stats.numbers
         if (fingerprint := numbers["tokenizer_fingerprint"]) not in found:
-            file = corpus.store.part_file(manifest, part, "tokenizer")
+            file = corpus.store.part_file(manifest, part, TOKENIZER)
             encoder = ReferenceEncoder(file.checked().read_text(encoding="utf-8"))
             is_mark = np.zeros(numbers["vocab_size"], np.uint8)
             ids = (numbers.get("begin_of_document_id"), numbers["end_of_document_id"])
@@ -113,11 +114,11 @@ def spellings(corpus: Corpus) -> list[Spelling]:
 
 def fills_of(corpus: Corpus, tokenizer_fingerprint: str) -> frozenset[Fill]:
     """Return the ids by which kept states of `tokenized` rearranged documents with a tokenizer."""
-    names = medium_of(corpus.store.root).names(corpus.store.root / "tokenized")
+    names = medium_of(corpus.store.root).names(corpus.store.root / TOKENIZED)
     fills = (
         manifest.config["fill_in_the_middle"]
         for name in names
-        for manifest in newest_first(corpus.store.partition("tokenized", name))
+        for manifest in newest_first(corpus.store.partition(TOKENIZED, name))
         if "fill_in_the_middle" in manifest.config
         and manifest.provenance["tokenizer_fingerprint"] == tokenizer_fingerprint
     )

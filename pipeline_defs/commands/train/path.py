@@ -18,6 +18,7 @@ from typing import Annotated, Literal
 from cyclopts import Group, Parameter
 
 from assets.sharded.shard_files import kind_of
+from corpus_loader.places.stage_names import MIXED, SHARDED
 from pipeline_defs.commands.terminal import check_one_given, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -47,10 +48,10 @@ def path(
         check_name("format", format_, [*FORMAT_NAMES, *plug_ins("formats")])
     if source is not None:
         check_name("source", source, corpus.settings.source_names())
-        manifest = corpus.store.newest("sharded", source)
+        manifest = corpus.store.newest(SHARDED, source)
     else:
         check_name("phase", phase or "", corpus.settings.phase_names())
-        manifest = corpus.store.newest("mixed", phase or "")
+        manifest = corpus.store.newest(MIXED, phase or "")
     folders = format_folders(corpus, manifest, split)
     if format_ in folders:
         say(str(folders[format_]))
@@ -86,7 +87,7 @@ def missing(manifest: Manifest, wanted: str | None, folders: dict[str, Path], sp
     there_is = ", ".join(folders) or "none"
     key = "shards.formats"
     other = ""
-    if manifest.stage == "mixed":
+    if manifest.stage == MIXED:
         key = "the phase's formats"
         other = " CorpusLoader reads the phase without: give it the store's folder."
     return (
