@@ -1,11 +1,6 @@
 """Frames as people and programs read them."""
 
-from __future__ import annotations
-
-import json
-
-import polars as pl
-import pytest
+from prelude import json, pl, pytest
 
 from pipeline_defs.commands.answers import answer, as_table, nested
 

@@ -1,18 +1,12 @@
 """`corpus build`: the commands of Dagster that it runs, and builds as users start them."""
 
-from __future__ import annotations
-
-import os
 import shutil
 import subprocess
-import sys
-import time
-from pathlib import Path
 
 import dagster as dg
 import msgspec
-import pytest
 from builders import open_corpus, write_corpus
+from prelude import Path, os, pytest, sys, time
 from verbs import Cli
 
 from pipeline_defs.commands.build.dagster_commands import (

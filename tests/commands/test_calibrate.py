@@ -1,13 +1,8 @@
 """`corpus rules calibrate` proposes limits under which a run keeps what was asked."""
 
-import json
-from pathlib import Path
-from typing import Any
-
-import polars as pl
-import pytest
 import yaml
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Any, Path, json, pl, pytest
 
 from assets.filtered.rules.rules import LANGUAGE
 from pipeline_defs.commands.main import main

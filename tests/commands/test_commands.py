@@ -1,15 +1,9 @@
 """Commands as users type them, on a small corpus with known counts."""
 
-import json
-import os
 import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-import pytest
 from builders import Build, open_corpus, write_corpus
+from prelude import Any, Callable, Path, json, os, pytest, sys
 
 from pipeline_defs.commands.main import main
 from pipeline_defs.definitions import build_defs

@@ -1,14 +1,10 @@
 """`corpus config` describes every key in one sentence or more, with its default in YAML."""
 
-import json
-from pathlib import Path
-from typing import Any
-
-import pytest
 import yaml
 from builders import SMALL_CORPUS
 from documented import ROOT, blocks
 from jsonschema.validators import validator_for
+from prelude import Any, Path, json, pytest
 
 from pipeline_defs.commands.build.config import as_sentence, as_yaml, schema_text
 from pipeline_defs.commands.main import main

@@ -1,11 +1,8 @@
 """`corpus contamination` shows passages of evaluation items, and the sets that a name names."""
 
-import json
-from pathlib import Path
-
 import every_stage
-import pytest
 from builders import open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Path, json, pytest
 from verbs import Cli
 
 from assets.deduped.asset import STAGE as DEDUPED

@@ -1,21 +1,12 @@
 """History, diff, rollback, tags and clean-up of a corpus that was built on two nights."""
 
-from __future__ import annotations
-
-import os
-import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import dagster as dg
-import polars as pl
-import pytest
 import yaml
 from builders import deduped, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Any, Iterator, Path, os, pl, pytest, re, sys
 from verbs import Cli
 
 from corpus_loader import CorpusLoader, LoaderOptions

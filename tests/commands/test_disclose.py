@@ -1,15 +1,9 @@
 """`corpus disclose`: forms about the training content, each number with its query."""
 
-import json
-import re
-from pathlib import Path
-from typing import Any
-
-import polars as pl
-import pytest
 import yaml
 from builders import Build, deduped, open_corpus, sentence, write_corpus, write_jsonl
 from huggingface_hub import DatasetCard
+from prelude import Any, Path, json, pl, pytest, re
 from verbs import Cli
 
 from assets.mixed.mixture_files import read_mixture

@@ -1,21 +1,13 @@
 """`corpus doctor` finds what stops a build on this machine, and leaves nothing behind."""
 
-from __future__ import annotations
-
-import json
-import os
-import re
 import shutil
 import socket
 import subprocess
-import sys
-import time
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
 from answering_site import answering_site
 from builders import Build, open_corpus, write_corpus
+from prelude import Path, json, os, pytest, re, sys, time
 from verbs import Cli
 
 from assets.stages import BY_NAME

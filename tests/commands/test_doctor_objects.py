@@ -1,9 +1,7 @@
 """`corpus doctor` tries what a store asks of an object store."""
 
-from pathlib import Path
-
-import pytest
 from builders import write_corpus
+from prelude import Path, pytest
 from s3_server import s3_bucket
 from verbs import Cli
 

@@ -1,14 +1,11 @@
 """`corpus build --dry-run` and `corpus explain` foresee what a run then does, and run nothing."""
 
-import json
 import shutil
-from pathlib import Path
-from typing import Any
 
-import pytest
 import yaml
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
 from lock_holder import holder_process
+from prelude import Any, Path, json, pytest
 
 from pipeline_defs.commands.main import main
 from resources.run_reports import read_report

@@ -1,13 +1,9 @@
 """`corpus duplicates` finds a cluster, shows the differences, and escapes all texts."""
 
 import html
-import json
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Any, Path, json, pl, pytest
 from verbs import Cli
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA

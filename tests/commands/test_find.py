@@ -1,15 +1,8 @@
 """`corpus find` shows the documents with a string, kept or removed, and what became of them."""
 
-from __future__ import annotations
-
-import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
-import pytest
 from builders import SHARED_TEXT, open_corpus, sentence, write_corpus, write_jsonl
 from every_stage import build
+from prelude import Any, Iterator, Path, json, pytest
 
 from assets.stages import used_stages
 from pipeline_defs.commands.main import main

@@ -1,21 +1,11 @@
 """An index gives the answers of a scan, stays as long as its part, and goes with a takedown."""
 
-from __future__ import annotations
-
-import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 from unicodedata import normalize
 
-import numpy as np
-import polars as pl
-import pytest
 from builders import open_corpus, write_corpus, write_jsonl
 from every_stage import build
-from hypothesis import given
-from hypothesis import strategies as st
 from many_examples import many_examples
+from prelude import Any, Iterator, Path, given, json, np, pl, pytest, st
 
 from assets.stages import used_stages
 from pipeline_defs.commands.look.find_query import Options, Query

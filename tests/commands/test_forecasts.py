@@ -1,14 +1,9 @@
 """Forecasts on literal inputs: what passes on through the stages, and how samples are scaled."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
+from prelude import Any, np, pl, pytest
 
 from assets.report.sample_intervals import DRAWS, Interval, SampledPairs
 from assets.stages import BY_NAME

@@ -2,13 +2,10 @@
 
 import csv
 import gzip
-import json
-from pathlib import Path
 
-import polars as pl
-import pytest
 import yaml
 from builders import Build, open_corpus, sentence, write_jsonl
+from prelude import Path, json, pl, pytest
 
 from assets.raw.places.find_inputs import find_inputs
 from pipeline_defs.commands.build.config import schema_text

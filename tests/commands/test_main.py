@@ -1,12 +1,9 @@
 """`corpus` itself: help, version, hints, completion and exit codes."""
 
-import re
 import subprocess
-import sys
 from importlib.metadata import version
-from pathlib import Path
 
-import pytest
+from prelude import Path, pytest, re, sys
 from verbs import Cli
 
 from pipeline_defs.commands.main import MOVED, VERBS, WITHDRAWN, Noun

@@ -1,10 +1,7 @@
 """`corpus states manifest` shows people what programs read in one line."""
 
-import json
-from pathlib import Path
-
-import pytest
 from builders import open_corpus, write_corpus
+from prelude import Path, json, pytest
 from verbs import Cli
 
 from resources.store.records import Manifest, PartRecord, Stats, to_json

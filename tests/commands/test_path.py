@@ -1,12 +1,7 @@
 """`corpus shards path` on a store with a few published files."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
-import pytest
 from builders import open_corpus, write_corpus
+from prelude import Any, Path, pytest
 
 from pipeline_defs.commands.main import main
 from resources.store.records import Manifest, Stats

@@ -1,12 +1,8 @@
 """`corpus plan` knows the feasible phases before `mixed` runs."""
 
-import json
-from pathlib import Path
-from typing import Any
-
-import pytest
 from builders import open_corpus, write_corpus
 from msgspec import to_builtins
+from prelude import Any, Path, json, pytest
 from sharded_corpus import corpus_with, shard, write_sharded
 
 from assets.mixed.asset import plan_mixed

@@ -1,14 +1,8 @@
 """Whatever goes out after a night that stopped half-way is the state before it, and says so."""
 
-from __future__ import annotations
-
-import json
-from pathlib import Path
-from typing import Any
-
-import pytest
 from builders import Build, open_corpus, records, sentence, write_corpus, write_jsonl
 from hub_server import hub_server
+from prelude import Any, Path, json, pytest
 from verbs import Cli
 
 SHARE = Path(__file__).parents[2] / "pipeline_defs/commands/share"

@@ -1,28 +1,17 @@
 """`corpus push` sends what is new to a dataset of a hub, once, and nothing that is forbidden."""
 
-from __future__ import annotations
-
-import hashlib
 import io
-import json
-import os
-import re
 import shutil
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import dagster as dg
-import polars as pl
 import pyarrow.parquet as pq
-import pytest
 import yaml
 from builders import Build, deduped, open_corpus, records, sentence, write_corpus, write_jsonl
 from command_line import LONGEST_SECONDS, start
 from hub_server import Hub, Repository, hub_server
+from prelude import Any, Iterator, Path, hashlib, json, os, pl, pytest, re, sys
 from verbs import Cli
 
 from assets.mixed.phase_source_files import removed_of

@@ -1,17 +1,8 @@
 """`corpus push iceberg` names published files in tables, which other readers read as they are."""
 
-from __future__ import annotations
-
-import json
-import re
-from pathlib import Path
-from typing import Any
-
-import polars as pl
-import pytest
 from builders import Build, hashes, open_corpus, records, sentence, write_corpus, write_jsonl
 from faults.crash_points import try_in_a_process
-from polars.testing import assert_frame_equal
+from prelude import Any, Path, assert_frame_equal, json, pl, pytest, re
 from s3_server import s3_bucket
 from verbs import Cli
 

@@ -4,19 +4,11 @@ Lance is not safe to fork, and says so at each fork of a process that has import
 processes of their own do.
 """
 
-from __future__ import annotations
-
-import os
 import subprocess
-import sys
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 from builders import Build, open_corpus, records, sentence, write_corpus, write_jsonl
-from polars.testing import assert_frame_equal
+from prelude import Any, Path, assert_frame_equal, os, pl, pytest, sys
 from verbs import Cli
 
 from pipeline_defs.commands.share.pushed_files import corpus_files

@@ -1,16 +1,10 @@
 """`corpus quarantine`: what could not be read, and its replay after a fix."""
 
-from __future__ import annotations
-
-import json
 import shutil
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 import yaml
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Any, Path, json, pl, pytest
 from verbs import Cli
 
 from assets.raw.places.patch_files import add_patches, patch_paths, read_patches

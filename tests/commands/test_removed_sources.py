@@ -1,15 +1,9 @@
 """`corpus states gc` removes what is left of a source that pipeline.yaml no longer has."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
-import pytest
 import yaml
 from builders import open_corpus, sentence, write_jsonl
 from every_stage import run_stage
+from prelude import Any, Callable, Path, pytest
 from verbs import Cli
 
 from assets.filtered.asset import STAGE as FILTERED

@@ -1,12 +1,8 @@
 """`corpus report`: the corpus as one page."""
 
-import re
-from pathlib import Path
-from typing import Any
-
 import dagster as dg
-import pytest
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Any, Path, pytest, re
 from starlette.testclient import TestClient
 from verbs import Cli
 

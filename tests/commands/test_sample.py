@@ -1,10 +1,8 @@
 """`corpus rules sample` shows documents with their faults, and escapes texts on screen and page."""
 
-from pathlib import Path
-
-import pytest
 import yaml
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Path, pytest
 
 from pipeline_defs.commands.main import main
 

@@ -1,14 +1,9 @@
 """A search without case finds every spelling of a string, and nothing else."""
 
-from __future__ import annotations
-
 from unicodedata import normalize
 
-import polars as pl
-import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from many_examples import many_examples
+from prelude import example, given, pl, pytest, st
 
 from pipeline_defs.commands.look.spellings import folded, spellings
 

@@ -1,17 +1,9 @@
 """`corpus status`: fast, and right about what ran, runs, failed and never ran."""
 
-from __future__ import annotations
-
-import json
-import os
 import subprocess
-import sys
-import time
-from pathlib import Path
-from typing import Any
 
-import pytest
 from builders import Build, open_corpus, write_corpus
+from prelude import Any, Path, json, os, pytest, sys, time
 
 from assets.stages import STAGES
 from corpus_loader.places.stage_names import GLOBAL_STAGES, PHASE_STAGES, SOURCE_STAGES

@@ -1,11 +1,8 @@
 """`corpus summary`: a row per source on 80 columns, every stage on 100, and the next command."""
 
-import json
-from pathlib import Path
-
-import pytest
 import yaml
 from builders import Build, open_corpus, write_corpus, write_jsonl
+from prelude import Path, json, pytest
 from verbs import Cli
 
 from pipeline_defs.commands.terminal import as_typed

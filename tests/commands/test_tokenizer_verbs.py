@@ -1,16 +1,10 @@
 """`corpus tokenizer`, in processes of its own, over a corpus that is built."""
 
-from __future__ import annotations
-
-import os
 import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
-import pytest
 import yaml
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Any, Path, os, pytest, sys
 
 from pipeline_defs.commands.main import main
 from resources.run_reports import read_report

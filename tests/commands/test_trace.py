@@ -1,14 +1,8 @@
 """`corpus trace` names the document of any token, and the fate of any document."""
 
-import os
-import re
 import shutil
-from pathlib import Path
-from typing import Any
 
 import every_stage
-import polars as pl
-import pytest
 import yaml
 from builders import (
     SHARED_TEXT,
@@ -19,6 +13,7 @@ from builders import (
     write_corpus,
     write_jsonl,
 )
+from prelude import Any, Path, os, pl, pytest, re
 from sharded_corpus import remove_rows
 from verbs import Cli
 

@@ -1,16 +1,11 @@
 """`corpus try`: a sample of files without a config, and one sentence for what cannot be read."""
 
-from __future__ import annotations
-
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from builders import write_jsonl
 from hostile_folders import READ, REFUSED
+from prelude import Iterator, Path, os, pytest
 from verbs import Cli
 
 import pipeline_defs.commands.build.try_files  # noqa: F401  before rights are given up

@@ -1,16 +1,10 @@
 """`corpus ui`: what it serves to its own pages and to programs, and what it refuses."""
 
-from __future__ import annotations
-
-import json
 import socket
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import pytest
 from browser import running_browser, wait_for
 from builders import write_corpus
+from prelude import Any, Iterator, Path, json, pytest
 from ui_server import running_ui
 
 from pipeline_defs.commands.look.ui import listen

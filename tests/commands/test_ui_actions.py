@@ -1,18 +1,11 @@
 """What a person does in the web UI, with the mouse: from one partition to the schedule."""
 
-from __future__ import annotations
-
-import json
-import os
 import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from browser import Browser, Page, running_browser, wait_for
 from builders import sentence, write_corpus
 from command_line import ROOT
+from prelude import Iterator, Path, json, os, pytest, sys
 from ui_server import running_ui
 
 pytestmark = pytest.mark.slow

@@ -3,25 +3,20 @@
 They work on Dagster's own web server, and are refused by ours.
 """
 
-from __future__ import annotations
-
-import json
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
 import dagster as dg
-import pytest
 import uvicorn
 from browser import Browser, Page, running_browser, wait_for
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import EmptyWorkspaceTarget
 from dagster_webserver.app import create_app_from_workspace_process_context
+from prelude import Any, Iterator, json, pytest
 
 from pipeline_defs.commands.look.ui import guarded_app, listen
 from pipeline_defs.commands.look.ui_guard import hosts_of

@@ -2,19 +2,14 @@
 
 Those of Dagster's records that need a server are in tests/servers."""
 
-from __future__ import annotations
-
-import os
 import shutil
 import socket
 import subprocess
-import sys
-from pathlib import Path
 
 import dagster as dg
-import pytest
 from builders import write_corpus
 from documented import ROOT
+from prelude import Path, os, pytest, sys
 
 from pipeline_defs.commands.unexpected_errors import records_fault, system_fault
 

@@ -1,18 +1,12 @@
 """`corpus verify` names faulty files, and rebuilds exactly those that can be rebuilt."""
 
-import hashlib
-import json
-import os
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import dagster as dg
-import pytest
 import yaml
 from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
 from command_line import start, until
+from prelude import Any, Iterator, Path, hashlib, json, os, pytest
 from verbs import Cli
 
 from assets.raw.places.patch_files import add_patches

@@ -1,13 +1,8 @@
 """`corpus rules whatif` gives the result of a real run with the changed thresholds."""
 
-import json
-from pathlib import Path
-from typing import Any
-
-import polars as pl
-import pytest
 import yaml
 from builders import Build, open_corpus, write_corpus, write_jsonl
+from prelude import Any, Path, json, pl, pytest
 
 from pipeline_defs.commands.main import main
 from resources.settings.filtering.filter_steps import MAX_VALUES

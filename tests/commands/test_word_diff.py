@@ -1,11 +1,6 @@
 """Diffs restore both texts, find the common words, and end on hostile texts."""
 
-import time
-from itertools import pairwise
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, pairwise, pytest, st, time
 
 from pipeline_defs.commands.look.word_diff import Segment, diff_texts, fold
 

@@ -2,13 +2,8 @@
 
 import resource
 from collections.abc import Sequence
-from pathlib import Path
 
-import numpy as np
-import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
+from prelude import NDArray, Path, example, given, np, pytest, settings, st
 
 from assets.deduped.index.band_index import (
     Entries,

@@ -1,9 +1,6 @@
 """Members of components: known by their whole digest, each of the generation of its row."""
 
-from pathlib import Path
-
-import numpy as np
-import polars as pl
+from prelude import Path, np, pl
 
 from assets.deduped.clusters.candidate_files import generations_of, known_components, read_texts
 from assets.deduped.index.ledger import LedgerEntry

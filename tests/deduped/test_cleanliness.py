@@ -1,16 +1,10 @@
 """The copy that stays is the original: the others agree with it, and its text is not damaged."""
 
 import html
-from collections.abc import Callable
-from itertools import pairwise
 from random import Random
 
-import numpy as np
-import polars as pl
-import pytest
 from dedup_flow import clusters_of, removed_of
-from hypothesis import example, given
-from hypothesis import strategies as st
+from prelude import Callable, example, given, np, pairwise, pl, pytest, st
 
 from assets.deduped.clusters.cleanliness import (
     BY_CHARACTER,

@@ -1,13 +1,8 @@
 """Components of pairs on disk: their numbering, blocks, labels and batches."""
 
 import tempfile
-from pathlib import Path
 
-import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
+from prelude import NDArray, Path, given, np, pytest, settings, st
 
 from assets.deduped.clusters.component_files import (
     Components,

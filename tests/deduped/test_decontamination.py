@@ -1,15 +1,9 @@
 """Hits of evaluation items in documents, against a slow and obvious reference."""
 
 import unicodedata
-from typing import Any
 
-import polars as pl
-import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from many_examples import many_examples
-from polars.testing import assert_frame_equal
-from pydantic import ValidationError
+from prelude import Any, ValidationError, assert_frame_equal, example, given, pl, pytest, st
 
 from assets.deduped.decontamination.contamination import (
     HITS,

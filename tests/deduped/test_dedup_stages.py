@@ -1,15 +1,10 @@
 """Deduplication through its stages: nights of adding and removing, against a build from nothing."""
 
-import json
 import shutil
 from dataclasses import replace
-from pathlib import Path
 from random import Random
-from typing import Any
 
 import dagster as dg
-import polars as pl
-import pytest
 import yaml
 from builders import (
     Build,
@@ -23,6 +18,7 @@ from builders import (
     write_jsonl,
 )
 from builders import edited_text as text
+from prelude import Any, Path, json, pl, pytest
 
 from assets.deduped.clusters import component_files
 from assets.deduped.deduped_records import cluster_parts

@@ -1,14 +1,7 @@
 """From texts to what stays, and what that promises."""
 
-from typing import Any
-
-import numpy as np
-import polars as pl
-import pytest
 from dedup_flow import clusters_of, removed_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
+from prelude import Any, assert_frame_equal, given, np, pl, pytest, settings, st
 
 from assets.deduped.clusters.duplicates import drop_duplicates
 from assets.deduped.dedupe import Findings, dedupe

@@ -1,11 +1,5 @@
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
-import polars as pl
-import pytest
 from builders import Build, open_corpus, play, records, sentence, write_corpus
+from prelude import Any, Path, pl, pytest
 
 from assets.deduped.document_files import (
     KeptDocuments,

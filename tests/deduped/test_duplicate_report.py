@@ -3,11 +3,8 @@
 import xml.etree.ElementTree as ElementTree
 from base64 import b64decode
 
-import polars as pl
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from prelude import given, pl, pytest, st
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
 from assets.deduped.clusters.report import (

@@ -1,15 +1,9 @@
 """Clusters and survivors of literal documents."""
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
 from cluster_members import Doc, as_pairs, candidates, config, doc, table
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
+from prelude import Any, NDArray, given, np, pl, pytest, settings, st
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA, decide
 from resources.settings.dedup import DedupConfig

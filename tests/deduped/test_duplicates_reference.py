@@ -3,15 +3,10 @@
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from random import Random
-from typing import Any
 
-import polars as pl
-import pytest
 from cluster_members import ROWS, VALUES, Doc, Pair, as_pairs, candidates, config, table
-from hypothesis import given
-from hypothesis import strategies as st
 from many_examples import many_examples
-from polars.testing import assert_frame_equal
+from prelude import Any, assert_frame_equal, given, pl, pytest, st
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA, decide
 from resources.settings.dedup import DedupConfig

@@ -2,15 +2,10 @@
 
 import csv
 import gzip
-import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-import polars as pl
 import pyarrow as pa
-import pytest
 from builders import write_jsonl
+from prelude import Any, Callable, Path, json, pl, pytest
 
 from assets.deduped.decontamination import evaluation_files
 from assets.deduped.decontamination.evaluation_files import (

@@ -1,12 +1,8 @@
 """The index of evaluation sets through Dagster: published, found again, read by workers."""
 
-from pathlib import Path
-from typing import Any
-
 import dagster as dg
-import polars as pl
-import pytest
 from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Any, Path, pl, pytest
 
 from assets.deduped.decontamination.contamination import find_contamination
 from assets.deduped.evaluation_asset import STAGE as EVALUATION

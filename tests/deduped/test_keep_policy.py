@@ -1,9 +1,6 @@
 """The keep policy as a ranking."""
 
-from typing import Any
-
-import polars as pl
-import pytest
+from prelude import Any, pl, pytest
 
 from assets.deduped.clusters.duplicates import order_of_ids, ranking
 from resources.settings.dedup import DedupConfig

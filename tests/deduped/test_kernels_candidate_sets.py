@@ -1,8 +1,6 @@
 """Sets of candidates against Python sets, whatever the order of joins."""
 
-import numpy as np
-from hypothesis import example, given
-from hypothesis import strategies as st
+from prelude import example, given, np, st
 
 from assets.deduped.kernels.candidate_sets import (
     END,

@@ -1,8 +1,6 @@
 """Candidates and equal hashes of documents against lists."""
 
-import numpy as np
-from hypothesis import example, given
-from hypothesis import strategies as st
+from prelude import example, given, np, st
 
 from assets.deduped.kernels.document_rows import first_equal, group_pairs
 

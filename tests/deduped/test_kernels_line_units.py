@@ -1,11 +1,6 @@
 """Lines and paragraphs of texts against split and join."""
 
-from itertools import pairwise
-
-import numpy as np
-import polars as pl
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from prelude import example, given, np, pairwise, pl, settings, st
 
 from assets.deduped.kernels.line_units import drop_units, find_units
 from assets.text.buffers import text_buffers

@@ -1,11 +1,6 @@
 """Search for n-grams against slices of every window, and the filter without false negatives."""
 
-from itertools import pairwise
-
-import numpy as np
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
+from prelude import NDArray, example, given, np, pairwise, settings, st
 
 from assets.deduped.kernels.ngram_search import (
     Table,

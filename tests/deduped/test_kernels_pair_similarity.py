@@ -1,12 +1,7 @@
 """Similarity of pairs and the rule for duplicates against sets and fractions."""
 
-from typing import Any
-
-import numpy as np
-import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from many_examples import many_examples
+from prelude import Any, example, given, np, pytest, st
 
 from assets.deduped.kernels.pair_similarity import (
     BY_SHINGLES,

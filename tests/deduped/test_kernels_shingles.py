@@ -1,14 +1,7 @@
 """Shingles, their sets and signatures against joined slices of words and of characters."""
 
-from itertools import pairwise
-
-import numpy as np
-import polars as pl
-import pytest
 import xxhash
-from hypothesis import example, given
-from hypothesis import strategies as st
-from numpy.typing import NDArray
+from prelude import NDArray, example, given, np, pairwise, pl, pytest, st
 
 from assets.deduped.kernels.minhash_sketch import sketch
 from assets.deduped.kernels.shingle_sets import hash_sets

@@ -1,8 +1,6 @@
 """Sorting of the keys of an index against sorted lists."""
 
-import numpy as np
-from hypothesis import example, given
-from hypothesis import strategies as st
+from prelude import example, given, np, st
 
 from assets.deduped.kernels.sorted_runs import sort_by_key
 

@@ -1,10 +1,6 @@
 """Survivors of components and of stars in sets of candidates that are over the limit."""
 
-from typing import Any
-
-import numpy as np
-import pytest
-from numpy.typing import NDArray
+from prelude import Any, NDArray, np, pytest
 
 from assets.deduped.kernels.candidate_sets import LIMIT
 from assets.deduped.kernels.component_survivors import component_survivors

@@ -1,9 +1,6 @@
 """Places of words and of characters in their texts."""
 
-import numpy as np
-import polars as pl
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from prelude import example, given, np, pl, settings, st
 
 from assets.deduped.kernels.unit_positions import locate_units
 from assets.text.buffers import code_point_entries, text_buffers

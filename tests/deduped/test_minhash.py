@@ -2,15 +2,10 @@
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
-import numpy as np
-import polars as pl
-import pytest
 import xxhash
 from datasketch import MinHash
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from prelude import example, given, np, pairwise, pl, pytest, settings, st
 
 from assets.deduped.kernels.minhash_sketch import hash_bands, hash_spans
 from assets.deduped.kernels.shingles import BLOCK

@@ -1,17 +1,7 @@
 """Exactly the lines and paragraphs that a plain Python count finds are cut."""
 
-import re
-from collections import Counter
-from typing import Any
-
-import numpy as np
-import polars as pl
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from many_examples import many_examples
-from polars.testing import assert_frame_equal
-from pydantic import ValidationError
+from prelude import Any, Counter, ValidationError, assert_frame_equal, given, np, pl, pytest, re, st
 
 from assets.deduped.kernels import line_units as kernels
 from assets.deduped.repeats.repeated_lines import (

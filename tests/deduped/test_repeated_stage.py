@@ -1,12 +1,7 @@
 """Repeated lines through Dagster: counted over all parts, listed for each, and only what is new."""
 
-from collections import Counter
-from pathlib import Path
-from typing import Any
-
-import polars as pl
-import pytest
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Any, Counter, Path, pl, pytest
 
 from assets.deduped.repeated_asset import plan_repeated
 from assets.deduped.repeats.repeated_lines import configs_of

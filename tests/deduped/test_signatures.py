@@ -1,16 +1,11 @@
 """One row per document and its sorted keys: columns, types, nulls, hashes."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
-from typing import Any
 
-import polars as pl
-import pytest
 import xxhash
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from polars.testing import assert_frame_equal, assert_frame_not_equal
+from prelude import Any, example, given, json, pl, pytest, settings, st
 
 from assets.deduped.minhash.meta_fields import field_values, times_of
 from assets.deduped.minhash.signatures import columns_read, signatures

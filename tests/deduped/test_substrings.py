@@ -1,14 +1,6 @@
 """Repeated runs of words: all of them, nothing else, and what a text is without them."""
 
-import time
-from typing import Any
-
-import polars as pl
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
-from pydantic import ValidationError
+from prelude import Any, ValidationError, assert_frame_equal, given, pl, pytest, st, time
 
 from assets.deduped.deduped_records import SubstringsNumbers
 from assets.deduped.repeats.substrings import (

@@ -1,12 +1,9 @@
 """Repeated spans through Dagster: found over all sources, in any number of pieces, and shown."""
 
 import pickle
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 from builders import Build, hashes, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Any, Path, pl, pytest
 
 from assets.deduped import substrings_asset as stage
 from assets.deduped.repeats.substrings import cut_spans

@@ -1,18 +1,13 @@
 """The worked example: a very small GPT learns, and a stopped run goes on exactly."""
 
-from __future__ import annotations
-
 import importlib.util
-import sys
 import warnings
-from pathlib import Path
 from types import ModuleType
-from typing import Any
 
-import pytest
 import yaml
 from builders import Build, open_corpus
 from format_folders import peer
+from prelude import Any, Path, pytest, sys
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample_data"

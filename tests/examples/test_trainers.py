@@ -1,17 +1,10 @@
 """Training frameworks over a corpus: killed, resumed with other ranks, every sample once."""
 
-from __future__ import annotations
-
-import json
-import os
 import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
-import pytest
 from format_folders import peer
 from loader_corpus import every_sample, held_out, numbered_rows, write_phase
+from prelude import Any, Path, json, os, pytest, sys
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = ROOT / "tests/trainer_job.py"

@@ -1,14 +1,8 @@
 """What the stages write, read whole by the formats' own readers: each gives the rows of Parquet."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
-import polars as pl
-import pytest
 from builders import Build, open_corpus, write_corpus
 from format_folders import peer
+from prelude import Callable, Path, pl, pytest
 
 from resources.settings.shards import FORMAT_NAMES
 

@@ -1,11 +1,8 @@
 """Conversations have the ids and the masks that transformers gives them."""
 
-from __future__ import annotations
-
-import polars as pl
-import pytest
 from chat_corpus import TOKENS, chat
 from format_folders import peer
+from prelude import pl, pytest
 from tokenizers import Tokenizer
 
 from assets.text.chat_messages import Message, join_messages

@@ -1,12 +1,7 @@
 """Hugging Face `datasets` on the Arrow folder and on Parquet."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
-import pytest
 from format_folders import about_of, peer, seeded_rows, shard_of, write_shards
+from prelude import Any, Path, pytest
 
 
 @pytest.fixture

@@ -1,11 +1,7 @@
 """The .ds files under datatrove's own dataset and writer."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import pytest
 from format_folders import about_of, peer, seeded_rows, shard_of, write_shards
+from prelude import Path, pytest
 
 
 @pytest.mark.parametrize(("dtype", "token_bytes"), [("uint16", 2), ("uint32", 4)])

@@ -1,12 +1,7 @@
 """Verdicts of the recipes on the sample's documents, next to datatrove's own filters."""
 
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-import pytest
 from format_folders import peer
+from prelude import Path, pytest, sys
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks"))

@@ -1,14 +1,10 @@
 """Forms of `corpus disclose` in the formats of others, held to their validators."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 import msgspec
-import pytest
 import yaml
 from builders import Build, open_corpus, write_corpus
 from format_folders import peer
+from prelude import Any, Path, json, pytest
 
 from pipeline_defs.commands.share.disclose import render
 from pipeline_defs.commands.share.facts import Facts, PushedFile

@@ -1,14 +1,7 @@
 """The examples of docs/formats.md, run on shards of a corpus."""
 
-from __future__ import annotations
-
-import re
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pytest
 from format_folders import about_of, peer, seeded_rows, shard_of, write_shards
+from prelude import Any, Path, np, pytest, re
 
 from resources.settings.shards import FORMAT_NAMES
 

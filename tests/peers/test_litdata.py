@@ -1,13 +1,7 @@
 """Chunks under litdata's own dataset and writer."""
 
-from __future__ import annotations
-
-import json
-from pathlib import Path
-
-import numpy as np
-import pytest
 from format_folders import about_of, peer, seeded_rows, shard_of, write_shards
+from prelude import Path, json, np, pytest
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "uint32"])

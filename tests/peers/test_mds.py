@@ -4,15 +4,9 @@ It does not share an environment with a current `datasets`, so that CI has an in
 the layout instead (tests/sharded/test_formats.py).
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import numpy as np
-import polars as pl
-import pytest
 from builders import Build, open_corpus, write_corpus
 from format_folders import about_of, seeded_rows, shard_of, write_shards
+from prelude import Path, np, pl, pytest
 
 # its reader leaves index.json to the garbage collector
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")

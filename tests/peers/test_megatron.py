@@ -1,12 +1,7 @@
 """The pair under Megatron Core's own reader and builder."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import numpy as np
-import pytest
 from format_folders import about_of, peer, seeded_rows, shard_of, write_shards
+from prelude import Path, np, pytest
 
 # its builder, on tensors
 pytestmark = pytest.mark.filterwarnings(

@@ -1,12 +1,7 @@
 """OLMo-core on the bare token files, where it is installed (CI reads them with numpy)."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import numpy as np
-import pytest
 from format_folders import about_of, seeded_rows, shard_of, write_shards
+from prelude import Path, np, pytest
 
 
 def test_olmo_reads_rows_and_instances(tmp_path: Path) -> None:

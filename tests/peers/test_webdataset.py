@@ -1,12 +1,7 @@
 """Tar shards under WebDataset's own reader and writer."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import numpy as np
-import pytest
 from format_folders import about_of, peer, seeded_rows, shard_of, write_shards
+from prelude import Path, np, pytest
 
 # its reader, at the end of a tar
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")

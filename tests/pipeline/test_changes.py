@@ -1,16 +1,12 @@
 """What changes is made again: a build after any change is as one from nothing."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
-from pathlib import Path
 
-import pytest
 from builders import open_corpus
 from corpus_changes import CHANGES, CORPORA, Site
 from fresh_build import Facts, build_all, differences, facts_of, shards_of, stale
-from hypothesis import settings
+from prelude import Path, pytest, settings
 from verbs import Cli
 
 IS_SEARCH = settings.get_current_profile_name() == "search"

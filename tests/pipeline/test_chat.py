@@ -1,21 +1,13 @@
 """Conversations through all stages: the answers of assistants are learned, and nothing else."""
 
-from __future__ import annotations
-
-import re
 import shutil
 from collections import defaultdict
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
 import yaml
 from builders import Build, hashes, open_corpus, write_jsonl
 from chat_corpus import answers, openai, write_chat_corpus
 from command_line import start
+from prelude import Any, Callable, Path, np, pl, pytest, re
 from tokenizers import Tokenizer
 
 from assets.sharded.asset import STAGE as SHARDED

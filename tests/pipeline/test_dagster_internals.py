@@ -1,9 +1,7 @@
 """Private modules of Dagster are used in one place, which was read for the installed version."""
 
-import re
-from pathlib import Path
-
 import dagster as dg
+from prelude import Path, re
 
 from pipeline_defs.dagster_internals import CHECKED_VERSION
 

@@ -1,12 +1,9 @@
 """The parts that a run adds are compared with the profiles in Dagster's real records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import dagster as dg
-import pytest
+from prelude import Any, pytest
 
 from assets.report.drift import LEAST_RUNS, judge_drift
 from pipeline_defs.partitions import partitions_of

@@ -1,17 +1,12 @@
 """A source that fails does so alone: the others are built, its last good state stays."""
 
-import os
 import subprocess
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import dagster as dg
-import pytest
 import yaml
 from builders import hashes, open_corpus, sentence, write_corpus, write_jsonl
+from prelude import Any, Iterator, Path, os, pytest, sys
 
 import resources.materialize.materialization as module
 from assets.stages import BY_NAME

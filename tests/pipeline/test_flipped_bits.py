@@ -4,15 +4,13 @@ import random
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import msgspec
-import pytest
 import yaml
 from builders import hashes, open_corpus, sentence, write_jsonl
 from every_stage import build, run_stage, write_inputs
+from prelude import Any, Path, pytest
 
 from assets.deduped.evaluation_index_files import load_index
 from assets.stages import BY_NAME, STAGES

@@ -2,9 +2,8 @@
 
 import ctypes
 import subprocess
-import sys
 
-import pytest
+from prelude import pytest, sys
 
 ROUNDS_OF_ARRAYS = """
 import resource

@@ -1,11 +1,8 @@
 """The code location as Dagster sees it."""
 
-from pathlib import Path
-from typing import Any
-
 import dagster as dg
-import pytest
 from builders import open_corpus, write_corpus
+from prelude import Any, Path, pytest
 
 from pipeline_defs.definitions import build_defs, defs
 

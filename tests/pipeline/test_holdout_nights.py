@@ -3,18 +3,12 @@
 Every text has a number in all of its words, so that copies are known without `duplicates`.
 """
 
-from __future__ import annotations
-
-import re
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 import yaml
 from builders import deduped, open_corpus, sentence, write_corpus, write_jsonl
 from command_line import start
+from prelude import Any, Path, pl, pytest, re
 
 from corpus_loader import CorpusLoader, LoaderOptions
 

@@ -1,17 +1,12 @@
 """A run that is stopped ends soon, as canceled; nothing of it stays, and the next one continues."""
 
-from __future__ import annotations
-
-import os
 import signal
 import subprocess
-import time
-from pathlib import Path
 
 import dagster as dg
 import psutil
-import pytest
 from builders import hashes, write_corpus
+from prelude import Path, os, pytest, time
 
 from tests.pipeline.slow_corpus import BUILD, JOB, start, wait_for, write_slow_corpus
 

@@ -1,19 +1,13 @@
 """Every file of a store is declared: what is written by a build, and by every verb that writes."""
 
-from __future__ import annotations
-
 import ast
-import json
-import re
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 import dagster as dg
-import pytest
 from answering_site import answering_site
 from builders import published, records, sentence, write_jsonl
 from every_stage import write_inputs
+from prelude import Any, Path, json, pytest, re
 from verbs import Cli
 
 from assets.sharded.formats import FORMATS

@@ -1,13 +1,7 @@
 """OpenLineage is told of the steps of a run where the environment asks for it, and only there."""
 
-from __future__ import annotations
-
-import json
-from pathlib import Path
-from typing import Any
-
-import pytest
 from builders import Build
+from prelude import Any, Path, json, pytest
 
 pytest.importorskip("openlineage.client")
 STAGES = ("raw", "filtered", "signatures", "band_index")

@@ -1,18 +1,11 @@
 """Metadata of a materialization: tables, column meanings, and a preview without any markup."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 import dagster as dg
 import msgspec
-import polars as pl
-import pytest
 from builders import Build, sentence, write_jsonl
 from every_stage import PASSAGE, write_inputs
-from hypothesis import given
-from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from prelude import Any, Path, given, json, pl, pytest, st
 
 from assets.stages import BY_NAME, used_stages
 from resources.dagster_home import tables_folder

@@ -1,11 +1,8 @@
 """Nights through all stages: few new documents write few shards, and jobs keep their data."""
 
-from pathlib import Path
-from typing import Any
-
-import pytest
 import yaml
 from builders import Build, hashes, open_corpus, sentence, write_jsonl
+from prelude import Any, Path, pytest
 
 from assets.sharded.asset import STAGE as SHARDED
 from corpus_loader import CorpusLoader, LoaderOptions

@@ -1,19 +1,13 @@
 """The examples of `pipeline_defs.notebook`, and the notebook that shows it, run as they stand."""
 
-from __future__ import annotations
-
 import ast
 import doctest
-import json
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 import yaml
 from builders import Build, deduped, sentence, write_corpus, write_jsonl
 from builders import open_corpus as corpus_of
 from documented import ROOT, blocks
+from prelude import Any, Path, json, pl, pytest
 
 from pipeline_defs import notebook
 from pipeline_defs.notebook import filter_documents, open_corpus

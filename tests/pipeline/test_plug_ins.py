@@ -1,21 +1,13 @@
 """Readers, rules and formats that a package adds: examples/plug_ins, installed for a test."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
-import json
-import re
 import zipfile
-from collections.abc import Iterator
 from importlib.metadata import EntryPoint
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 from builders import Build, open_corpus, published, sentence, write_corpus
 from plug_in_package import EXAMPLES, forget, install
+from prelude import Any, Iterator, Path, json, pl, pytest, re
 from verbs import Cli
 
 from assets.raw.places.find_inputs import find_inputs

@@ -1,20 +1,12 @@
 """Every record has one fate: with every feature, and in each mode, the fates add up."""
 
-from __future__ import annotations
-
-import os
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
-import polars as pl
-import pytest
 import yaml
 from builders import deduped, open_corpus, records, sentence, write_corpus, write_jsonl
 from chat_corpus import TOKENS, write_chat_corpus
 from every_stage import CONFIG, build, write_inputs
+from prelude import Any, Counter, Iterator, Path, os, pl, pytest
 
 from assets.deduped.document_files import read_kept_ids
 from assets.mixed.phase_source_files import bucket_of

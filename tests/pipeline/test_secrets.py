@@ -1,23 +1,15 @@
 """One secret of each kind in a build from a real server: it works, and is recorded nowhere."""
 
-from __future__ import annotations
-
 import base64
-import json
-import os
 import subprocess
-import sys
 import urllib.parse
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Event, Thread
 from typing import Any, ClassVar
 
 import dagster as dg
-import polars as pl
-import pytest
 from builders import SHARED_TEXT, hashes, open_corpus, sentence, write_corpus
+from prelude import Iterator, Path, json, os, pl, pytest, sys
 
 from assets.raw.places import downloads
 from corpus_loader.places import transports

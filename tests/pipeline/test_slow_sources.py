@@ -1,16 +1,10 @@
 """A source whose server is slow to answer delays no other, and changes no byte."""
 
-from __future__ import annotations
-
 import logging
-import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import pytest
 from builders import Build, hashes, open_corpus, sentence, write_corpus
 from input_files import jsonl
+from prelude import Any, Iterator, Path, pytest, time
 from range_site import RangeSite, range_site
 
 from resources import side_by_side

@@ -1,14 +1,10 @@
 """Dagster's SQLite records: every event is there for others, with few flushes to disk."""
 
-from __future__ import annotations
-
 import multiprocessing
-import os
 import sqlite3
-from pathlib import Path
 
 import dagster as dg
-import pytest
+from prelude import Path, os, pytest
 from sqlalchemy import create_engine
 
 from pipeline_defs.sqlite_records import hold

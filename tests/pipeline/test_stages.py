@@ -1,12 +1,8 @@
 """All stages through Dagster, on a small corpus: what each run computes, keeps and reports."""
 
 import gzip
-from pathlib import Path
-from typing import Any
 
 import dagster as dg
-import polars as pl
-import pytest
 import yaml
 from builders import (
     SHARED_TEXT,
@@ -18,6 +14,7 @@ from builders import (
     write_corpus,
     write_jsonl,
 )
+from prelude import Any, Path, pl, pytest
 
 from corpus_loader import CorpusLoader
 from resources.materialize.materialization import damaged_files

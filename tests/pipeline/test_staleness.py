@@ -1,18 +1,14 @@
 """What the UI calls stale, and why, as Dagster itself resolves it, on a corpus that is built."""
 
-import os
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import dagster as dg
-import pytest
 import yaml
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.definitions.observe import observe as observe_assets
 from dagster._core.loader import LoadingContextForTest
+from prelude import Any, Iterator, Path, os, pytest
 
 import assets.stages as registry
 from assets.raw.places import observed_inputs

@@ -1,13 +1,9 @@
 """With a process for each step, a killed one is tried again, and none outlives its run."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import dagster as dg
 import psutil
-import pytest
 from builders import hashes, write_corpus
+from prelude import Path, pytest
 
 from resources.runs.run_lock import LOCK_NAME, try_take
 from tests.pipeline.slow_corpus import BUILD, JOB, start, wait_for, write_slow_corpus

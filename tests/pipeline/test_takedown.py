@@ -1,16 +1,7 @@
 """Takedowns from request to proof: what is meant is gone from every file of the store."""
 
-from __future__ import annotations
-
-import re
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-import polars as pl
-import pytest
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 from every_stage import build as build_stages
 from planted_documents import (
@@ -20,6 +11,7 @@ from planted_documents import (
     word,
     write_planted,
 )
+from prelude import Any, Iterator, Path, np, pl, pytest, re
 from tokenizers import Tokenizer
 from verbs import Cli
 

@@ -1,15 +1,10 @@
 """A takedown wins over rollback, hold, tag, replay, publishing and loaders of older mixtures."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import pytest
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
 from every_stage import build as build_stages
+from prelude import Any, Iterator, Path, pytest
 from verbs import Cli
 
 from assets.mixed.asset import plan_mixed

@@ -1,18 +1,11 @@
 """Takedowns in bulk, their list and export, and requests that are withdrawn."""
 
-from __future__ import annotations
-
 import csv
-import json
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 from every_stage import build as build_stages
+from prelude import Any, Iterator, Path, json, pl, pytest
 from verbs import Cli
 
 from assets.raw.asset import STAGE as RAW

@@ -1,16 +1,11 @@
 """`engine.steps: auto` takes a process for each step of a run that reads much it has not read."""
 
-from __future__ import annotations
-
-import os
 from collections.abc import Mapping
 from math import inf
-from pathlib import Path
-from typing import Any
 
-import pytest
 import yaml
 from builders import open_corpus, write_corpus
+from prelude import Any, Path, os, pytest
 
 from assets.raw.places.file_digests import FileStatus, status_of
 from assets.raw.places.observed_inputs import known_files

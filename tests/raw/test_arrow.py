@@ -2,18 +2,13 @@
 
 import io
 import struct
-from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import Literal
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from input_files import COMPRESS, chunks, numbers, read, texts, write
+from prelude import Callable, Path, given, pl, pytest, settings, st
 
 from assets.raw.readers.decompress import BlockStream, BrokenStream
 from assets.raw.readers.read_arrow import next_message

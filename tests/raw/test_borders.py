@@ -3,15 +3,10 @@
 import gzip
 import random
 import struct
-from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from input_files import COMPRESS, as_input, chunks, jsonl, numbers, read, texts, write, zst
 from many_examples import many_examples
+from prelude import Any, Path, given, pairwise, pytest, st
 
 from assets.raw.readers import borders as finding
 from assets.raw.readers import decompress

@@ -1,11 +1,6 @@
 """A conversation's text says all that changes its meaning, or the record is refused by name."""
 
-from __future__ import annotations
-
-import json
-from typing import Any
-
-import pytest
+from prelude import Any, json, pytest
 
 from assets.raw.chat_records import chat_text
 from assets.text.chat_messages import TOOLS, ChatError, Message, split_messages

@@ -3,10 +3,9 @@
 import gzip
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
-import pytest
+from prelude import Path, pytest
 
 from assets.raw.places.find_inputs import Inputs, find_inputs
 from resources.errors import InputError

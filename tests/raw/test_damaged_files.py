@@ -2,20 +2,16 @@
 
 import bz2
 import gzip
-import json
 import lzma
 import zlib
-from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from random import Random
-from typing import Any
 
 import msgspec
-import pytest
 from backports import zstd
 from builders import Build, open_corpus, published, write_corpus
 from input_files import COMPRESS, as_input, jsonl, numbers, read, texts, write, zst
+from prelude import Any, Callable, Path, json, pytest
 
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.readers import decompress

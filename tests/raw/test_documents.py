@@ -1,12 +1,6 @@
 """Records -> document and quarantine tables."""
 
-import json
-
-import polars as pl
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from pydantic import ValidationError
+from prelude import ValidationError, given, json, pl, pytest, settings, st
 
 from assets.raw.readers import documents
 from assets.raw.readers.documents import (

@@ -1,17 +1,13 @@
 """Downloads: identities, credentials, lengths and limits, against a real local server."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import socket
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
-import pytest
 from answering_site import Site, answering_site
+from prelude import Iterator, Path, pytest
 
 from assets.raw.places import downloads
 from assets.raw.places.find_inputs import find_inputs

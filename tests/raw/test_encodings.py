@@ -1,10 +1,6 @@
 """Encodings of the web: golden values are from encodings.json and indexes.json of the standard."""
 
-import hashlib
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, hashlib, pytest, st
 
 from assets.raw.readers.decode_page import ENCODINGS, LABELS, decode, decode_page, encoding_of
 

@@ -1,17 +1,11 @@
 """A disk that fails while a file is read says nothing about the file: the error is raised."""
 
-from __future__ import annotations
-
 import errno
-import os
 import subprocess
-import sys
-from pathlib import Path
 from typing import get_args
 
-import polars as pl
-import pytest
 from input_files import as_input, jsonl, numbers, write, zst
+from prelude import Path, os, pl, pytest, sys
 
 from assets.raw.readers.decompress import _last_good_blocks, _read_members
 from assets.raw.readers.input_file import Compression, InputFile

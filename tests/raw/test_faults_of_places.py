@@ -1,20 +1,15 @@
 """Faults of a server, a disk or the machine while a file is read are raised, never recorded."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import io
-import json
 import tarfile
 import zipfile
 from itertools import product
-from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
-import pytest
 from input_files import COMPRESS, chunks, jsonl, texts, write
+from prelude import Path, json, pl, pytest
 
 from assets.raw.places.local_files import search
 from assets.raw.readers import open_input as opening

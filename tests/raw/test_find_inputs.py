@@ -1,13 +1,10 @@
 """Paths, folders, globs and URLs -> input files."""
 
 import gzip
-import os
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 import xxhash
 from answering_site import Site, answering_site
+from prelude import Iterator, Path, os, pytest
 
 from assets.raw.places import downloads
 from assets.raw.places import find_inputs as find_inputs_module

@@ -1,13 +1,8 @@
 """hdfs:// sources: the error without a client, and the reading of any file system of pyarrow."""
 
-from __future__ import annotations
-
-import json
-from pathlib import Path
-
-import pytest
 from builders import sentence, write_corpus
 from input_files import texts
+from prelude import Path, json, pytest
 from pyarrow import fs
 
 from assets.raw.places import hadoop_files

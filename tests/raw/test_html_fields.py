@@ -1,15 +1,11 @@
 """HTML in text fields: its text, what stays as it is, and bounds on hostile pages."""
 
 import html
-import time
-from pathlib import Path
 
-import pytest
 import yaml
 from builders import Build, open_corpus, published, write_corpus, write_jsonl
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from input_files import read, texts, write
+from prelude import Path, given, pytest, settings, st, time
 
 from assets.raw.asset import NOT_IN_THE_BYTES, read_config
 from assets.raw.readers.html_fields import plain_text

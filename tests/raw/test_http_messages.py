@@ -5,10 +5,8 @@ import gzip
 import zlib
 
 import brotli
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from input_files import zst
+from prelude import given, pytest, st
 
 from assets.raw.readers.http_messages import Message, media_type, parse_message, plain_body
 

@@ -1,13 +1,7 @@
 """Datasets of the Hugging Face hub: what a URL matches, and errors that name what there is."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
-import pytest
 from hub_server import Hub, hub_server
+from prelude import Any, Iterator, Path, pytest
 
 from assets.raw.places import hub_files
 from assets.raw.places.find_inputs import find_inputs

@@ -1,23 +1,15 @@
 """Reading of datasets on the hub: exact rows through faults, few bytes, and what is new alone."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
-import json
-import os
 import signal
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 from builders import Build, hashes, open_corpus, published, sentence, write_corpus
 from command_line import until
 from hub_server import Hub, hub_server
 from many_runs import begin_raw, exit_codes
+from prelude import Any, Iterator, Path, json, os, pl, pytest
 
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.raw_records import RAW

@@ -1,17 +1,12 @@
 """A run that is killed while it reads from a web server goes on without a row lost or doubled."""
 
-from __future__ import annotations
-
 import gzip
-import json
 import signal
-from pathlib import Path
-from typing import Any
 
-import polars as pl
 from builders import Build, hashes, open_corpus, published, sentence, write_corpus
 from command_line import until
 from many_runs import begin_raw, exit_codes
+from prelude import Any, Path, json, pl
 from range_site import RangeSite, range_site
 
 ENGINE = {"kind": "in_process", "workers": 1}

@@ -1,12 +1,10 @@
 """Paths, folders and globs: links that leave a folder, loops of links, and special files."""
 
 import glob
-import os
 import random
 import socket
-from pathlib import Path
 
-import pytest
+from prelude import Path, os, pytest
 
 from assets.raw.places.find_inputs import Inputs, find_inputs
 from assets.raw.places.local_files import LEAVES, search

@@ -1,10 +1,6 @@
 """Lost documents: not a renamed file, a moved line or a corrected text."""
 
-from __future__ import annotations
-
-from typing import Any
-
-import polars as pl
+from prelude import Any, pl
 
 from assets.raw.shrink_files import (
     describe_causes,

@@ -1,19 +1,14 @@
 """The stage `raw` over archives and tables of all kinds: parts, counts and the same documents."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 import zipfile
-from pathlib import Path
-from typing import Any
 
-import polars as pl
 import pyarrow as pa
-import pytest
 import yaml
 from builders import open_corpus, write_corpus
 from input_files import as_input, jsonl, numbers, read
+from prelude import Any, Path, pl, pytest
 from range_site import range_site
 
 from assets.raw.asset import plan_raw, read_part

@@ -1,18 +1,11 @@
 """Sources on object stores: what a URL matches, what is read again, and copies that are bounded."""
 
-from __future__ import annotations
-
 import gzip
-import json
-import os
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import dagster as dg
-import pytest
 from builders import Build, open_corpus, published, sentence, write_corpus
 from flaky_proxy import flaky_proxy
+from prelude import Any, Iterator, Path, json, os, pytest
 from s3_server import s3_bucket
 
 from assets.raw.places.find_inputs import find_inputs

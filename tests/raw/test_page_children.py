@@ -1,17 +1,10 @@
 """Processes that read HTML pages: only what is a page's own doing is held against the page."""
 
-from __future__ import annotations
-
-import os
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
 
-import pytest
 from input_files import read, write
+from prelude import Callable, Path, os, pytest, sys, time
 
 from assets.raw.readers import html_child, read_pages
 from assets.raw.readers.read_pages import ChildError, PageError, page_text

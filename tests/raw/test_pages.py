@@ -1,12 +1,9 @@
 """Markdown and HTML files."""
 
 import gzip
-from pathlib import Path
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from input_files import read, texts, write
+from prelude import Path, given, pytest, settings, st
 
 from assets.raw.readers import html_child, read_pages
 from assets.raw.readers.read_pages import PageError, page_text, split_front_matter

@@ -1,14 +1,10 @@
 """JSON lines by the compiled reader are those of the careful decoder, to the byte."""
 
 import gzip
-import json
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from input_files import chunks, write
+from prelude import Path, example, given, json, pytest, settings, st
 
 from assets.raw.readers import plain_lines, read_chunks
 from assets.raw.readers.documents import Chunk

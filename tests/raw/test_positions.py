@@ -1,7 +1,5 @@
 """Positions of records, as numbers and as text."""
 
-from __future__ import annotations
-
 import pytest
 
 from assets.raw.readers.input_record import (

@@ -1,8 +1,6 @@
 """Lists of prose near the body, which the extractor takes for navigation."""
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import given, pytest, st
 
 from assets.raw.readers.html_child import deepen_lists
 from assets.raw.readers.read_pages import page_text

@@ -1,18 +1,13 @@
 """A remote file as a stream: the same bytes, a bounded read-ahead, and requests that stop."""
 
-from __future__ import annotations
-
 import io
 import random
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pyarrow as pa
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from prelude import Path, given, pytest, st
 
 from assets.raw.places import fetch_ranges
 from assets.raw.places.fetch_ranges import reachable

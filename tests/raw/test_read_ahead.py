@@ -2,11 +2,9 @@
 
 import gzip
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from input_files import as_input, jsonl, numbers, write
+from prelude import Iterator, Path, pytest
 
 from assets.raw.readers.input_file import Slice
 from assets.raw.readers.read_chunks import read_ahead, read_chunks

@@ -1,15 +1,9 @@
 """Input files -> chunks: formats, slices, compression, and every way a file can be broken."""
 
 import gzip
-import json
-from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from input_files import (
     COMPRESS,
     as_input,
@@ -22,7 +16,7 @@ from input_files import (
     write,
     zst,
 )
-from pydantic import ValidationError
+from prelude import Path, ValidationError, given, json, pl, pytest, settings, st
 
 from assets.raw.readers import decompress, read_tables
 from assets.raw.readers.input_file import InputFile, Slice

@@ -1,18 +1,10 @@
 """A sample of ranges stands for the whole of a source, and reads little of it."""
 
-from __future__ import annotations
-
 import gzip
-import json
-from pathlib import Path
 
-import numpy as np
-import polars as pl
 import pyarrow as pa
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from isal import igzip
+from prelude import Path, given, json, np, pl, pytest, settings, st
 
 from assets.raw.places.sampling import sample_source as sampling
 from assets.raw.places.sampling.drawn_blocks import SourceSample, by_stratum, lines_of

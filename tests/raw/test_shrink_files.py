@@ -1,15 +1,11 @@
 """A source that lacks many documents of its last good state fails, unless that is accepted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-import pytest
 import yaml
 from builders import open_corpus, sentence, write_jsonl
 from every_stage import run_stage
+from prelude import Any, Path, pytest
 
 from assets.raw.asset import STAGE as RAW
 from assets.raw.shrink_files import ACCEPT_SHRINK

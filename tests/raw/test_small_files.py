@@ -1,22 +1,14 @@
 """Small files that are read together, and files that change or seem not to have changed."""
 
-from __future__ import annotations
-
 import gzip
-import os
 import shutil
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 import yaml
 from builders import open_corpus, write_corpus
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from input_files import as_input, jsonl, numbers, read
 from msgspec import structs
+from prelude import Any, Path, example, given, os, pl, pytest, settings, st
 
 from assets.raw.asset import plan_raw, read_part
 from assets.raw.places import known_borders, observed_inputs

@@ -1,11 +1,6 @@
 """Counts of a part's documents add up."""
 
-from __future__ import annotations
-
-from typing import Any
-
-import polars as pl
-import pytest
+from prelude import Any, pl, pytest
 
 from assets.raw.readers.documents import DOCUMENT_SCHEMA
 from assets.raw.state_counts import SAMPLE, lines_of, meta_keys, state_counts, text_marks

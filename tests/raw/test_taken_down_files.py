@@ -1,18 +1,12 @@
 """Documents and records in quarantine that a takedown means, and those that it does not."""
 
-from __future__ import annotations
-
 import html
-import json
 import unicodedata
-from pathlib import Path
-from typing import Any
 
 import msgspec
-import polars as pl
-import pytest
 from builders import sentence
 from msgspec import UNSET
+from prelude import Any, Path, json, pl, pytest
 
 from assets.raw.readers.documents import QUARANTINE_SCHEMA, document_id
 from assets.raw.taken_down_files import is_record_wanted

@@ -1,16 +1,11 @@
 """Tar archives: samples of WebDataset, and archives that are hostile or damaged."""
 
 import io
-import json
 import tarfile
-from itertools import pairwise
-from pathlib import Path
 
-import pytest
 from format_folders import peer
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from input_files import COMPRESS, chunks, numbers, read, texts, write
+from prelude import Path, given, json, pairwise, pytest, settings, st
 
 from assets.raw.readers.decompress import BlockStream
 from assets.raw.readers.input_file import InputFile

@@ -1,19 +1,15 @@
 """Files that no reader takes, or that are not read whole: counted and named everywhere."""
 
 import gzip
-import json
 import zipfile
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import dagster as dg
 import msgspec
-import polars as pl
-import pytest
 from builders import Build, open_corpus, write_corpus
 from every_stage import run_stage
 from input_files import jsonl, zst
+from prelude import Any, Path, json, pl, pytest
 
 from assets.raw.asset import STAGE as RAW
 from assets.raw.asset import warn_of_unread

@@ -1,23 +1,14 @@
 """Copies of URLs are there while parts are made of them, and no longer than that."""
 
-from __future__ import annotations
-
 import gzip
 import io
-import json
-import os
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import dagster as dg
-import polars as pl
-import pytest
 from answering_site import Site, answering_site
 from builders import Build, hashes, open_corpus, published, sentence, write_corpus
+from prelude import Any, Iterator, Path, json, os, pl, pytest, sys
 
 from assets.raw.places.downloads import fetch_copies
 from assets.raw.places.find_inputs import find_inputs

@@ -1,15 +1,10 @@
 """WET files, and WARC and WET files that are read in slices."""
 
 import gzip
-from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 
-import pytest
 from fastwarc.warc import ArchiveIterator
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from input_files import COMPRESS, chunks, numbers, read, texts, write
+from prelude import Callable, Counter, Path, given, pytest, settings, st
 
 from assets.raw.readers.formats import find_borders
 from assets.raw.readers.input_file import InputFile

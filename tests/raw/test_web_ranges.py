@@ -1,21 +1,13 @@
 """Files behind URLs whose server sends ranges: nothing is copied, each answer is checked."""
 
-from __future__ import annotations
-
 import gzip
 import io
-import json
-import time
-from collections.abc import Iterator
 from email.utils import formatdate
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
-import polars as pl
-import pytest
 from builders import Build, open_corpus, published, sentence, write_corpus
 from input_files import slices, zst
+from prelude import Any, Iterator, Path, json, pl, pytest, time
 from range_site import RangeSite, range_site
 
 from assets.raw.places.find_inputs import find_inputs

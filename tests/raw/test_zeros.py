@@ -1,16 +1,12 @@
 """Zeros and other bytes where a file goes on or ends: downloads into files of full size."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import tarfile
-from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from input_files import COMPRESS, jsonl, read, slices, texts, write
+from prelude import Callable, Path, pytest
 from pyarrow import ipc
 
 from resources.settings.sources import SourceConfig

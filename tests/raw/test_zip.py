@@ -2,14 +2,10 @@
 
 import gzip
 import io
-import json
 import zipfile
-from pathlib import Path
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from input_files import chunks, jsonl, numbers, read, texts, write
+from prelude import Path, given, json, pytest, settings, st
 
 Members = dict[str, bytes]
 

@@ -1,11 +1,9 @@
 """Charts: drawn once, of the same bytes, with texts that are only text."""
 
-import re
 from base64 import b64decode
-from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
+from prelude import Path, pytest, re
 
 import resources.drawn_charts as drawn_charts
 from resources.charts import Areas, Bars, Chart, Panel, Panels, as_markdown, histogram, share_bars

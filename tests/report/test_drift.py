@@ -1,12 +1,9 @@
 """Drift of a run against earlier runs, and of states: recorded nights of real text."""
 
-from __future__ import annotations
-
 from base64 import b64decode
-from pathlib import Path
 
 import msgspec
-import pytest
+from prelude import Path, pytest
 
 from assets.report.drift import (
     LEAST_RUNS,

@@ -1,9 +1,6 @@
 """Intervals hold the total of a population in nine of ten samples of blocks."""
 
-from __future__ import annotations
-
-import numpy as np
-import pytest
+from prelude import np, pytest
 
 from assets.report.sample_intervals import (
     Blocks,

@@ -1,9 +1,6 @@
 """Hold the lock of a store until killed: `hold_lock.py STORE [forking]`."""
 
-import os
-import sys
-import time
-from pathlib import Path
+from prelude import Path, os, sys, time
 
 from resources.runs.run_lock import run_lock, this_holder
 

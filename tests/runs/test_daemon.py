@@ -1,17 +1,13 @@
 """Dagster's daemon finds a lost run, mixes after a build of the command line, builds at night."""
 
-from __future__ import annotations
-
-import os
 import shutil
 import signal
-from pathlib import Path
 
 import dagster as dg
-import pytest
 from builders import write_corpus
 from command_line import KEEPS, LONGEST_SECONDS, ROOT, start, start_raw, told, until
 from lock_holder import holder_process
+from prelude import Path, os, pytest
 
 from resources.dagster_home import STORE_TAG
 from resources.runs.run_notes import read_notes

@@ -1,17 +1,11 @@
 """DAGSTER_HOME: where it is by default, and that the records of two stores stay apart."""
 
-from __future__ import annotations
-
-import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
-import pytest
 from builders import write_corpus
 from command_line import ROOT
+from prelude import Any, Path, os, pytest, sys
 
 from pipeline_defs.commands.main import main
 from pipeline_defs.commands.terminal import as_typed

@@ -1,20 +1,12 @@
 """The hook of a failed run: a real web server, real programs."""
 
-from __future__ import annotations
-
 import http.server
-import json
-import sys
 import threading
-import time
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import psutil
-import pytest
 from builders import open_corpus, write_corpus
+from prelude import Any, Iterator, Path, json, pytest, sys, time
 
 from resources.runs.failure_hook import WEBHOOK_VARIABLE, RunMessage, tell_once
 from resources.runs.run_notes import StepFault

@@ -1,20 +1,13 @@
 """Runs of the command line: one waits for another, is interrupted, is killed, fails."""
 
-from __future__ import annotations
-
-import json
 import signal
 import subprocess
-import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import dagster as dg
-import pytest
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 from command_line import KEEPS, LONGEST_SECONDS, start, start_raw, told, until
 from lock_holder import holder_process
+from prelude import Any, Iterator, Path, json, pytest, time
 
 from resources.runs.run_notes import read_notes
 

@@ -1,16 +1,11 @@
 """The lock of a store, held by real processes."""
 
-from __future__ import annotations
-
 import fcntl
-import os
 import threading
-import time
-from pathlib import Path
 
-import pytest
 from command_line import until
 from lock_holder import holder_process
+from prelude import Path, os, pytest, time
 
 from resources.runs import run_lock as run_lock_module
 from resources.runs.run_lock import LOCK_NAME, read_holder, release, run_lock, this_holder, try_take

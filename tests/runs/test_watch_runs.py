@@ -1,16 +1,9 @@
 """The sensors of the daemon, over real run records."""
 
-from __future__ import annotations
-
-import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import dagster as dg
-import pytest
 from builders import open_corpus, write_corpus
 from command_line import KEEPS, told
+from prelude import Any, Iterator, Path, pytest, time
 
 from pipeline_defs import jobs
 from pipeline_defs.jobs import BUILD, MIX, mix_sensor, run_watcher
