@@ -112,10 +112,8 @@ class Outlook:
     reaches_all    a change of it changes every part of the stages behind it
     steady         earlier stages whose changes change no part that is there
     is_kept        whether it stays as it is, once it is there, while documents come and go
-    cpu_per_mb     CPU seconds a MB of real text on two cores, see docs/performance.md
-    first_seconds  CPU seconds of its first calls in a new process: loading of kernels and
-                   libraries. Of builds of 30, 97 and 168 MB on two cores, beyond what grows with
-                   the text
+    cpu_per_mb     CPU seconds a MB of real text, in builds of 30, 97 and 168 MB on two cores
+    first_seconds  those of its first calls in a new process, which loads kernels and libraries
     """
 
     parts: Literal["same", "window", "new", "all"] = "all"

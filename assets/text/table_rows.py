@@ -59,16 +59,6 @@ def change_where(
     return replace_rows(texts, rows, change(texts.gather(rows)))
 
 
-def rows_between(table: pl.DataFrame, column: str, edges: tuple[int, int]) -> pl.DataFrame:
-    """Return the rows of a table, sorted by `column`, from the first to the last value of `edges`.
-
-    Both edges are included. The search reads only a few pages of a table mapped from disk.
-    """
-    first, last = pl.Series(edges, dtype=table.schema[column])
-    start = table[column].search_sorted(first, side="left")
-    return table.slice(start, table[column].search_sorted(last, side="right") - start)
-
-
 def numbers_between(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the numbers starts[i] up to stops[i], for each i in turn."""
     counts = stops - starts

@@ -91,7 +91,7 @@ def test_a_large_file_of_equal_size_and_time_has_another_digest(
         ("import", "SyntaxError"),
         (RULES_FILE.replace('keeps=["a"]', 'keeps=["aaaa"]'), "does not keep its example"),
         ("import assets.other", "ModuleNotFoundError: No module named 'assets.other'"),
-        ("from assets.transforms.custom import CustomRule", "from assets.filtered.rules import"),
+        ("from assets.transforms.custom import CustomRule", "from tokenmill.plugins import"),
     ],
 )
 def test_a_wrong_rules_file_is_named(tmp_path: Path, content: str, message: str) -> None:

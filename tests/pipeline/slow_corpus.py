@@ -1,9 +1,14 @@
 """A corpus of which one part takes a minute, and commands over it in processes of their own."""
 
+from __future__ import annotations
+
+import os
 import subprocess
+import sys
+import time
+from pathlib import Path
 
 from builders import write_corpus
-from prelude import Path, os, sys, time
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = ["-m", "pipeline_defs.definitions"]

@@ -1,6 +1,9 @@
 """Hold the lock of a store until killed: `hold_lock.py STORE [forking]`."""
 
-from prelude import Path, os, sys, time
+import os
+import sys
+import time
+from pathlib import Path
 
 from resources.runs.run_lock import run_lock, this_holder
 

@@ -7,7 +7,6 @@ from assets.text.table_rows import (
     count_bytes,
     has_characters,
     replace_rows,
-    rows_between,
     table_of,
 )
 
@@ -36,15 +35,6 @@ def test_a_null_in_the_mask_changes_nothing() -> None:
 
     assert changed.to_list() == ["a", "b!", None, "d!"]
     assert change_where(TEXTS, pl.Series([None] * 4, dtype=pl.Boolean), lambda _: _) is TEXTS
-
-
-def test_rows_between_include_both_edges() -> None:
-    table = pl.DataFrame({"hash": pl.Series([1, 2, 2, 5, 5, 9], dtype=pl.UInt64), "row": range(6)})
-
-    for low in range(11):
-        for high in range(low, 11):
-            rows = rows_between(table, "hash", (low, high))["row"].to_list()
-            assert rows == table.filter(pl.col("hash").is_between(low, high))["row"].to_list()
 
 
 def test_a_table_has_the_columns_of_its_matrix() -> None:
