@@ -43,7 +43,9 @@ def run_count() -> int:
 def run(folder: Path, block: str) -> str:
     """Run a block of a page, whose variables the fixtures have set and whose packages are there."""
     lines = [
-        line for line in block.splitlines() if not line.startswith(("export ", ".venv/bin/uv"))
+        line
+        for line in block.splitlines()
+        if not line.startswith(("export ", "make .venv/installed-"))
     ]
     environment = os.environ | {
         "TOKENMILL_CONFIG": str(folder / "pipeline.yaml"),
