@@ -104,7 +104,7 @@ def test_of_many_that_create_one_object_the_first_succeeds(objects: Objects) -> 
 
     for _ in range(2):  # a deleted object is gone and may be deleted again
         objects.delete("lock")
-    assert objects.names() == ["00000001.json"]
+    assert objects.names("") == ["00000001.json"]
 
 
 def test_a_missing_object_is_named_and_leaves_no_file(objects: Objects, tmp_path: Path) -> None:
