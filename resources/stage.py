@@ -68,6 +68,11 @@ class Check:
     refuses: bool = False
 
 
+def any_warnings(_: Corpus, __: Manifest[Any, Any], warnings: Sequence[str]) -> str:
+    """Return the warnings of a partition, for a check that it has none."""
+    return "\n".join(warnings)
+
+
 def not_zero(number: int) -> str:
     """Return a number for a check that it is 0."""
     return f"{number:,}" if number else ""

@@ -51,6 +51,7 @@ from resources.stage import (
     MainTable,
     Outlook,
     Stage,
+    any_warnings,
 )
 from resources.store.records import Manifest, PartRecord, add_stats, fingerprint_of
 from resources.takedowns import read_takedowns, takedowns_by_part
@@ -277,7 +278,7 @@ STAGE = Stage(
         Check(
             "inputs_read",
             "every file that `where` matches is read, from its first row to its last",
-            lambda _, __, warnings: "\n".join(warnings),
+            any_warnings,
         ),
         Check(
             "few_bad_records",

@@ -70,6 +70,7 @@ from resources.stage import (
     Metadata,
     Outlook,
     Stage,
+    any_warnings,
     not_zero,
 )
 from resources.store.mapped_files import map_array
@@ -97,7 +98,7 @@ CHECKS = (
         "served_by_tokenizer",
         "every source and language has about as many bytes per token, and as few unknown "
         "and single-byte tokens, as the sample that trained the tokenizer",
-        lambda _, __, warnings: "\n".join(warnings),
+        any_warnings,
     ),
     Check(
         "rendered_by_template",

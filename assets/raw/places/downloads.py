@@ -351,9 +351,8 @@ def fetch_copies(source: SourceConfig, files: Iterable[InputFile], downloads: Pa
     urls = {identity_of(url, keys): url for url in source.where if url.kind == "web"}
     for file in files:
         planned = FileDigest(file.bytes, file.digest, file.blocks)
-        url = urls.get(file.name) or Url(
-            file.name
-        )  # a file of a crawl is in a list, and not in `where`
+        # A file of a crawl is in a list, and not in `where`.
+        url = urls.get(file.name) or Url(file.name)
         if file.is_remote or url.kind != "web" or has_content(file.path, planned):
             continue
         try:
