@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from resources.settings.pipeline import Settings
-from resources.store.inventory import DOWNLOADS
 from resources.store.named_states import Rollback
+from resources.store.records import DOWNLOADS
 from resources.store.store import Store
 
 Found = TypeVar("Found")

@@ -18,11 +18,11 @@ from resources.store.disk import files_below
 from resources.store.medium import DISK, medium_of
 from resources.store.named_states import HOLDS
 from resources.store.preview_files import PREVIEWS, REPORT
-from resources.store.records import FIND_INDEX, MANIFESTS, RECORDS
+from resources.store.records import DOWNLOADS, FIND_INDEX, MANIFESTS, RECORDS
 from resources.store.scratch import LEASES, MARK, USERS
 
 LOCK_NAME = ".run.lock"
-ACCEPTED, PATCHES, DOWNLOADS = "_accepted", "_patches", "_downloads"
+ACCEPTED, PATCHES = "_accepted", "_patches"
 TABLES, DIGESTS = "iceberg-", "digests.json"  # a folder for each table, and in it for each source
 RUNS, NOTES, PICTURES = "tokenmill_runs", "runs", "pictures"  # in DAGSTER_HOME
 
