@@ -15,15 +15,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from assets.stages import BY_NAME
-from corpus_loader.places.stage_names import (
-    BUCKETED,
-    DEDUPED,
-    FILTERED,
-    RAW,
-    SHARDED,
-    SIGNATURES,
-    TOKENIZED,
-)
+from corpus_loader.places.stage_names import CHAIN, RAW, SIGNATURES, SOURCE_STAGES
 from pipeline_defs.commands.states.state_chain import SourceState, state_of
 from pipeline_defs.commands.terminal import alone_on, say
 from pipeline_defs.load_corpus import load_corpus
@@ -45,7 +37,7 @@ from resources.store.snapshot import Listing
 from resources.store.store import Store, StoreError
 from resources.takedowns import check_rollback, forbidden_in, forbidden_in_rollback
 
-NEEDED = (RAW, FILTERED, SIGNATURES, DEDUPED, TOKENIZED, BUCKETED, SHARDED)
+NEEDED = tuple(stage for stage in SOURCE_STAGES if stage in (*CHAIN, SIGNATURES))
 
 
 def rollback(

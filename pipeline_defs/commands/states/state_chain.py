@@ -17,6 +17,7 @@ from corpus_loader.places.stage_names import (
     DEDUPED,
     FILTERED,
     RAW,
+    REPEATED,
     SHARDED,
     SIGNATURES,
     SOURCE_STAGES,
@@ -28,7 +29,7 @@ from resources.store.named_states import read_tags
 from resources.store.records import Manifest
 
 NEWEST = "newest"
-BESIDE = (SIGNATURES, "repeated")  # made of `filtered`, and named by none of the chain
+BESIDE = (SIGNATURES, REPEATED)  # made of `filtered`, and named by none of the chain
 
 
 @dataclass(frozen=True)
