@@ -270,6 +270,10 @@ REFUSED: dict[str, tuple[Maker, str]] = {
         holding(a__txt="x" * 70_000_000),
         "line has 70,000,000 bytes, above max_record_",
     ),
+    "csv of numbers": (
+        holding(a__csv="a,b\n" + "1,2\n" * 9),
+        "text in most records (fields: a, b)",
+    ),
     "csv without rows": (holding(a__csv="text,n\n"), "1 file (csv) without one record."),
 }
 READ: dict[str, tuple[Maker, str]] = {
@@ -284,11 +288,11 @@ READ: dict[str, tuple[Maker, str]] = {
     "nul bytes": (holding(a__txt=TEXTS[0] + "\0\0\0" + TEXTS[1]), "own: 1 file (txt), "),
     "only nul bytes": (
         holding(a__txt=b"\0" * 5000),
-        "own: 1 file (txt), several languages, or unknown",
+        "own: 1 file (txt), language unknown",
     ),
     "blank files": (
         holding(a__txt=" \n\n ", b__md="\n"),
-        "own: 2 files (md, txt), text in `text`, sev",
+        "own: 2 files (md, txt), text in `text`, language unknown",
     ),
     "splits for tests": (
         holding(test__jsonl=lines(RECORDS)),
@@ -318,10 +322,6 @@ READ: dict[str, tuple[Maker, str]] = {
         "own: 1 file (jsonl)",
     ),
     "csv": (holding(a__csv=f'text,n\n"{TEXTS[0]}",1\n' * 9), "own: 1 file (csv), text in `text`"),
-    "csv of numbers": (
-        holding(a__csv="a,b\n" + "1,2\n" * 9),
-        "own: 1 file (csv), text in `a`, several",
-    ),
     "copies": (
         holding(a__jsonl=lines([{"text": GERMAN}] * 9)),
         "own: 1 file (jsonl), text in `text`",

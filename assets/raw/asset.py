@@ -61,7 +61,7 @@ CAPS = {"max_text_bytes", "max_documents"}
 NOT_IN_THE_BYTES = {"where", "filters", "allow_no_files", "domain"} | CAPS
 LATER_KEYS = (
     *("html", "columns", "max_documents", "stream_field", "kind"),
-    *("separator", "quoting", "zstd_window_log"),
+    *("separator", "quoting", "zstd_window_log", "column_names"),
 )
 NUM_LISTED = 1000  # files whose digests a manifest holds: a million would be 100 MB in each
 

@@ -299,6 +299,12 @@ class SourceConfig(InputPlaces):
         description="quotes in CSV and TSV files. standard: a field in double quotes may hold "
         "separators and line ends (RFC 4180); none: quotes are characters as others",
     )
+    column_names: Annotated[tuple[NonEmpty, ...], ONE_OR_MORE] | None = Field(
+        None,
+        min_length=1,
+        description="names of the columns of CSV and TSV files without a header, whose first row "
+        "is a record; null: the first row has the names",
+    )
     zstd_window_log: int = Field(
         ZSTD_WINDOW_LOG,
         ge=ZSTD_WINDOW_LOG,
@@ -417,12 +423,18 @@ class SourceConfig(InputPlaces):
 
     @model_validator(mode="after")
     def check_tables(self) -> Self:
-        """Refuse keys of CSV files in a source of another format."""
-        is_plain = self.separator is None and self.quoting == "standard"
+        """Refuse keys of CSV files in a source of another format, and names without the text."""
+        is_plain = self.separator is None and self.quoting == "standard" and not self.column_names
         if not is_plain and self.format not in ("auto", "csv", "tsv", "zip"):
             raise ValueError(
-                f"separator, quoting: they are of CSV and TSV files, and the format is "
-                f"{self.format}. Remove them, or correct `format`"
+                f"separator, quoting, column_names: they are of CSV and TSV files, and the format "
+                f"is {self.format}. Remove them, or correct `format`"
+            )
+        names = self.column_names or (self.text_field,)
+        if {self.text_field, self.text_field.partition(".")[0]}.isdisjoint(names):
+            raise ValueError(
+                f"column_names: {self.text_field!r} of text_field is missing. Name the column of "
+                "the text so, or correct `text_field`"
             )
         return self
 

@@ -81,7 +81,8 @@ def test_documents_and_faults_do_not_depend_on_the_slices(
     path = tmp_path_factory.mktemp("d") / f"a.{file_format}{compression and '.'}{compression}"
     path.write_bytes(content)
     part_bytes = data.draw(st.integers(1, 60))
-    table = {"separator": None if file_format == "csv" else ",", "quoting": "none"}
+    table: dict[str, object] = {"separator": None if file_format == "csv" else ","}
+    table |= data.draw(st.sampled_from([{"quoting": "none"}, {"column_names": ["text", "id"]}]))
     is_table = file_format in ("csv", "tsv") and data.draw(st.booleans())
 
     assert_same_in_slices(path, part_bytes, options_of(file_format) | (table if is_table else {}))

@@ -282,6 +282,21 @@ def test_csv_is_read_with_the_separator_and_the_quotes_of_its_source(tmp_path: P
     assert texts(read(write(tmp_path, "b.csv", "1\x01text\n2\x01a,b\n"), separator="\x01"))
 
 
+def test_a_table_without_a_header_has_the_columns_of_its_source(tmp_path: Path) -> None:
+    lines = "".join(f"{i},row {i}\n" for i in range(30))
+    file = write(tmp_path, "a.csv", f"{lines}1,2,3\n{lines}")
+
+    whole = read(file, column_names=["id", "text"])
+    cut = read(file, part_bytes=50, column_names=["id", "text"])
+
+    assert texts(whole) == [f"row {i}" for i in range(30)] * 2
+    assert whole.quarantine["error"].to_list() == ["row has 3 fields, column_names has 2"]
+    assert cut.documents.to_dicts() == whole.documents.to_dicts()
+    assert cut.quarantine["position"].to_list() == whole.quarantine["position"].to_list()
+    with pytest.raises(ValidationError, match="column_names: 'text' of text_field is missing"):
+        SourceConfig.model_validate({"name": "s", "where": "x", "column_names": ["id", "body"]})
+
+
 @pytest.mark.parametrize(
     "options", [{"separator": "ab"}, {"separator": "é"}, {"separator": '"'}, {"format": "jsonl"}]
 )

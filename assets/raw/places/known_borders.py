@@ -114,6 +114,7 @@ def _key(file: InputFile, source: SourceConfig, part_bytes: int) -> str:
     rules: tuple[object, ...] = (
         *(source.text_field, source.text_documents, source.max_record_bytes),
         *((source.separator, source.quoting) if file.format in SEPARATORS else ()),
+        *(("no header",) if file.format in SEPARATORS and source.column_names else ()),
         *((file.zstd_window_log,) if file.zstd_window_log > ZSTD_WINDOW_LOG else ()),
     )
     return fingerprint_of(VERSION, file.digest, file.format, file.compression, rules, part_bytes)

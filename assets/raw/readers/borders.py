@@ -138,14 +138,17 @@ class Lines:
 
 
 class KernelRecords:
-    """Starts of records, found by a kernel; it counts one row more than there are before each.
+    """Starts of records, found by a kernel; it may count a row more than there are before each.
 
     Of text it is that one, of a table the header. A mark of UTF-8, `bom`, is not read.
     """
 
-    def __init__(self, kernel: Callable[..., int], bom: bytes) -> None:
+    def __init__(
+        self, kernel: Callable[..., int], bom: bytes, *, counts_one_more: bool = True
+    ) -> None:
         self._kernel = kernel
         self._bom = bom
+        self._more = int(counts_one_more)
         self._state = np.zeros(STATE_SIZE, np.int64)
 
     def feed(self, data: bytes, base: int) -> None:
@@ -157,4 +160,4 @@ class KernelRecords:
         """Return what `Lines.next` returns."""
         found = self._kernel(self._data, self._base, wanted, self._state)
         row, line = self._state[[ROWS, LINES]].tolist()
-        return (found, row - 1, line) if found >= 0 else None
+        return (found, row - self._more, line) if found >= 0 else None

@@ -104,13 +104,15 @@ def read_csv(
 
     A row that breaks the rules of quoting, or is too large, costs its first line: reading goes on
     with the second one. Columns of the same name are renamed `name_2`, `name_3` after the first; a
-    file with more than one text field is refused.
+    file with more than one text field is refused. With `column_names` all rows are records.
     """
-    header = (read_header(file, source) or []) if cut.span.first.offset else []
+    header = [*(source.column_names or ())]
+    if not header and cut.span.first.offset:
+        header = read_header(file, source) or []
     lines = _CsvLines(read_lines(file, source, cut.span), source.max_record_bytes)
     number = cut.span.first.row
     for values, fault in _csv_rows(lines, file, source):
-        error = fault or _row_error(values, header, source.text_field)
+        error = fault or _row_error(values, header, source)
         if error:
             yield InputRecord(number, None, bytes(lines.row), error, lines.line)
             number += 1
@@ -127,7 +129,7 @@ def read_header(file: InputFile, source: SourceConfig) -> list[str] | None:
     """Return the names of a table's columns; None if it has no rows that can be read."""
     lines = _CsvLines(read_lines(file, source, WHOLE), source.max_record_bytes)
     for values, fault in _csv_rows(lines, file, source):
-        if fault or _row_error(values, [], source.text_field):
+        if fault or _row_error(values, [], source):
             return None
         if values:
             return _distinct(values)
@@ -166,10 +168,12 @@ def _distinct(names: list[str]) -> list[str]:
     return list(distinct)
 
 
-def _row_error(values: list[str], header: list[str], text_field: str) -> str:
+def _row_error(values: list[str], header: list[str], source: SourceConfig) -> str:
+    text_field = source.text_field
     if header:
         is_whole = not values or len(values) == len(header)
-        return "" if is_whole else f"row has {len(values)} fields, the header has {len(header)}"
+        named = "column_names" if source.column_names else "the header"
+        return "" if is_whole else f"row has {len(values)} fields, {named} has {len(header)}"
     if values.count(text_field) > 1:
         return f"{values.count(text_field)} columns are named `{text_field}`; rename all but one"
     return "" if not values or has_field(values, text_field) else no_text_column(text_field, values)
@@ -354,11 +358,14 @@ def _cell(column: pa.Array) -> object:
 def _csv_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> Iterator[Border]:
     from assets.raw.kernels.record_starts import next_csv_row
 
-    if read_header(file, source) is None:
+    if source.column_names is None and read_header(file, source) is None:
         raise BrokenStream("no header that can be read")
     separator = source.separator or SEPARATORS[file.format]
     rules = (source.max_record_bytes, ord(separator), source.quoting == "standard")
-    return text_borders(file, KernelRecords(partial(next_csv_row, rules), BOM_UTF8), part_bytes)
+    rows = KernelRecords(
+        partial(next_csv_row, rules), BOM_UTF8, counts_one_more=source.column_names is None
+    )
+    return text_borders(file, rows, part_bytes)
 
 
 def _csv_columns(file: InputFile) -> list[str]:

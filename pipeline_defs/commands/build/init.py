@@ -12,7 +12,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -23,16 +23,31 @@ import yaml
 from cyclopts import Parameter
 
 from assets.filtered.language.detect_language import detect_language
-from assets.raw.chat_records import FORMS, chat_text, listed
+from assets.raw.chat_records import chat_text
 from assets.raw.places.find_inputs import is_utf8
 from assets.raw.readers.decompress import BrokenStream
 from assets.raw.readers.formats import ENDINGS, foreign_endings, format_of, read_records
 from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.input_record import InputRecord, checked_size, encode_error
+from assets.raw.readers.input_record import InputRecord, checked_size, encode_error, look_up
 from assets.raw.readers.next_steps import next_step
+from assets.raw.readers.read_tables import SEPARATORS
 from assets.text.chat_messages import ChatError
 from corpus_loader.places.url_secrets import shown
 from pipeline_defs.commands.build.config import SCHEMA, schema_text
+from pipeline_defs.commands.build.layouts import (
+    AS_ASSUMED,
+    MIN_SHARE,
+    Fields,
+    TableLayout,
+    UnclearLayout,
+    chat_field_of,
+    first_lines,
+    is_html,
+    rows_of,
+    share_with,
+    table_layout,
+    text_field_of,
+)
 from pipeline_defs.commands.build.own_files import (
     STORE_NAME,
     Place,
@@ -51,14 +66,12 @@ CONFIG_NAME, WORKSPACE, SAMPLE = "pipeline.yaml", "workspace.yaml", "sample_data
 EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA}\n"
 NUM_FILES, NUM_RECORDS = 3, 200  # that a build can read: looked at, of each source
 MOST_FILES, MOST_RECORDS = 20, 2000  # tried for these
-MOST_SHOWN, MOST_FAULTS = 20, 3  # names of fields, files
-MIN_SHARE = 0.8  # of the records, for a proposal
-TEXT_FIELDS = ("text", "content", "body", "raw_content", "article", "document", "markdown")
+MOST_FAULTS = 3  # files
+MOST_LANGUAGES = 3
 ID_FIELDS = ("id", "_id", "uuid", "guid", "doc_id", "document_id")
 MESSAGES = "messages"  # text field of conversations, unless another is named
 PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 WITHOUT_FIELDS = {"txt", "warc"}
-Fields = Mapping[str, object]
 GITIGNORE = f"/{STORE_NAME}/\n/.dagster/*\n!/.dagster/dagster.yaml\n"
 HEAD = """\
 # The corpus in one file. `corpus config` lists every key; unknown ones are refused.
@@ -92,18 +105,25 @@ CHAT_TOKENS = f"  special_tokens: {json.dumps([END_OF_DOCUMENT, *CHATML_TOKENS])
 class Proposal:
     """Source as it will be written to pipeline.yaml, from a look at its files.
 
-    faults   why records cannot be read, by file: a build puts them into quarantine
+    faults      why records cannot be read, by file: a build puts them into quarantine
+    languages   of the texts that were looked at, the most frequent first, with their shares
     """
 
     place: Place
     formats: tuple[str, ...]
     faults: Mapping[str, str]
+    table: TableLayout = AS_ASSUMED
     is_chat: bool = False
     text_field: str | None = None  # None: the format has no fields
     id_field: str | None = None
     has_url: bool = False
-    language: str | None = None
-    language_share: float = 0.0
+    has_html: bool = False
+    languages: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def language(self) -> str | None:
+        """The language of most texts, if one has MIN_SHARE of them."""
+        return next((name for name, share in self.languages.items() if share >= MIN_SHARE), None)
 
 
 def init(
@@ -126,7 +146,7 @@ def init(
     target = new_config(project.folder)
     places = places_of(project)
     check_found(project, places)
-    proposals = [propose(place) for place in places if place.files]
+    proposals, unclear = proposals_of(places)
     write_project(target, config_text(proposals))
     say(
         f"Wrote {target}:",
@@ -134,7 +154,7 @@ def init(
     )
     unread = (place for place in places if not place.files)
     notes = (f"{shown(each.where[0])}: {'; '.join(each.left_out) or 'no files'}" for each in unread)
-    say(*(f"  left out: {each}" for each in notes), *project.notes)
+    say(*(f"  left out: {each}" for each in [*unclear, *notes]), *project.notes)
     if any(place.left_out for place in places):
         say("To train on what is left out, convert it, or name its files in `where`.")
     say(f"Look it over, then run: TOKENMILL_CONFIG={target} corpus build")
@@ -192,10 +212,29 @@ def check_found(project: Project, places: Sequence[Place]) -> None:
         )
 
 
+def proposals_of(places: Iterable[Place]) -> tuple[list[Proposal], list[str]]:
+    """Return proposals for places with files, and why there is none for others.
+
+    UsageError if there is none at all.
+    """
+    found, unclear = list[Proposal](), list[str]()
+    for place in places:
+        try:
+            found += [propose(place)] if place.files else []
+        except UsageError as error:
+            unclear.append(str(error))
+    if not found:
+        raise UsageError("\n".join(unclear))
+    return found, unclear
+
+
 def propose(place: Place) -> Proposal:
-    """Propose the keys of a source from its first files; UsageError if they have no record."""
+    """Propose the keys of a source from its first files; UsageError if that cannot be done."""
     formats = tuple(sorted({file.format for file in place.files}))
-    source = SourceConfig.model_validate({"name": place.name, "where": place.where})
+    table = table_layout(place.files[0])
+    keys = {"name": place.name, "where": place.where, "separator": table.separator}
+    source = SourceConfig.model_validate(keys)
+    source = source.model_copy(update={"column_names": table.column_names})
     records, faults = read_sample(place.files, source)
     if not records:
         is_empty = not any(file.bytes for file in place.files)
@@ -206,7 +245,7 @@ def propose(place: Place) -> Proposal:
             f"{shown(place.where[0])}: {files_text(place, formats)} without one record{which}."
             f"{''.join(f' {step}' for step in steps if step[1:-1] not in which)}"
         )
-    return described(Proposal(place, formats, faults), records)
+    return described(Proposal(place, formats, faults, table), records)
 
 
 def read_sample(
@@ -259,7 +298,11 @@ def all_records(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
     if columns is None:
         return read_records(file, source)
     try:
-        names = columns(file)
+        if file.format in SEPARATORS:
+            rows = rows_of(first_lines(file), source.separator or SEPARATORS[file.format])
+            names = [*(source.column_names or rows[0] if rows else ())]
+        else:
+            names = columns(file)
     except (OSError, pa.ArrowException, BrokenStream, pl.exceptions.PolarsError):
         names = []
     # A reader of tables requires the name of a text column: any column will do.
@@ -268,25 +311,22 @@ def all_records(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
 
 
 def described(proposal: Proposal, records: Sequence[Fields]) -> Proposal:
-    """Add the fields and the language of most records to a proposal; UsageError without a text."""
-    chat_field = chat_field_of(records)
-    text_field = chat_field or text_field_of(records)
-    if text_field is None:
-        names = list(dict.fromkeys(name for fields in records for name in fields))
-        some = ", ".join(names[:MOST_SHOWN]).translate(ONE_LINE)
-        raise UsageError(
-            f"{shown(proposal.place.where[0])}: no field holds text in most records (fields: "
-            f"{some}). Write pipeline.yaml by hand: `corpus config` lists its keys."
-        )
-    language, share = language_of([*texts_of(records, text_field, is_chat=bool(chat_field))])
+    """Add the fields and the languages of most records; UsageError if no field is the text."""
+    try:
+        chat_field = chat_field_of(records)
+        text_field = chat_field or text_field_of(records)
+    except UnclearLayout as error:
+        raise UsageError(f"{shown(proposal.place.where[0])}: {error}.") from None
+    texts = [*texts_of(records, text_field, is_chat=bool(chat_field))]
+    has_fields = not set(proposal.formats) <= WITHOUT_FIELDS
     return replace(
         proposal,
         is_chat=bool(chat_field),
-        text_field=None if set(proposal.formats) <= WITHOUT_FIELDS else text_field,
+        text_field=text_field if has_fields else None,
         id_field=id_field_of(records),
         has_url=share_with(records, "url") >= MIN_SHARE,
-        language=language if share >= MIN_SHARE else None,
-        language_share=share,
+        has_html=has_fields and not chat_field and is_html(texts),
+        languages=languages_of(texts),
     )
 
 
@@ -294,50 +334,11 @@ def texts_of(records: Iterable[Fields], field: str, *, is_chat: bool) -> Iterato
     """Yield the texts of a field, or of its conversations; without those that have none."""
     for fields in records:
         try:
-            text = chat_text(fields, field)[0] if is_chat else fields.get(field)
+            text = chat_text(fields, field)[0] if is_chat else look_up(fields, field)
         except ChatError:
             continue
         if isinstance(text, str):
             yield text
-
-
-def chat_field_of(records: Sequence[Fields]) -> str | None:
-    """Return the field that holds the messages of a conversation in most records, if one does."""
-    found = Counter(
-        name for fields in records for name, value in fields.items() if is_conversation(value)
-    )
-    name, number = next(iter(found.most_common(1)), (None, 0))
-    return name if number >= MIN_SHARE * len(records) else None
-
-
-def is_conversation(value: object) -> bool:
-    """Return whether a field holds messages, or their JSON text, each with its role and text."""
-    if not isinstance(value, list) and not (isinstance(value, str) and value.startswith("[{")):
-        return False
-    try:
-        first = listed(value, "", "messages")[0]
-    except ChatError:
-        return False
-    return isinstance(first, Mapping) and any({*form} <= {*first} for form in FORMS)
-
-
-def text_field_of(records: Sequence[Fields]) -> str | None:
-    """Return the first usual name with text in most records, else the field with most text."""
-    for name in TEXT_FIELDS:
-        if share_with(records, name) >= MIN_SHARE:
-            return name
-    sizes: Counter[str] = Counter()
-    for fields in records:
-        sizes.update({name: len(value) for name, value in fields.items() if isinstance(value, str)})
-    likely = (name for name, _ in sizes.most_common() if share_with(records, name) >= MIN_SHARE)
-    return next(likely, None)
-
-
-def share_with(records: Sequence[Fields], name: str) -> float:
-    """Return the share of the records in which a field holds a text."""
-    return sum(
-        bool(isinstance(fields.get(name), str) and fields[name]) for fields in records
-    ) / len(records)
 
 
 def id_field_of(records: Sequence[Fields]) -> str | None:
@@ -350,11 +351,11 @@ def id_field_of(records: Sequence[Fields]) -> str | None:
     return None
 
 
-def language_of(texts: Sequence[str]) -> tuple[str | None, float]:
-    """Return the most frequent language of the texts and its share of them."""
+def languages_of(texts: Sequence[str]) -> dict[str, float]:
+    """Return the languages of texts, the most frequent first, with their shares."""
     answers = detect_language(pl.Series(texts, dtype=pl.String), LanguageConfig())["lang"]
-    known = Counter(answers.drop_nulls().to_list()).most_common(1)
-    return (known[0][0], known[0][1] / len(texts)) if known else (None, 0.0)
+    known = Counter(answers.drop_nulls().to_list()).most_common()
+    return {name: count / len(texts) for name, count in known}
 
 
 def remarks(proposal: Proposal) -> Iterator[str]:
@@ -364,17 +365,34 @@ def remarks(proposal: Proposal) -> Iterator[str]:
     if proposal.text_field is not None:
         what = "conversations" if proposal.is_chat else "text"
         yield f"{what} in `{proposal.text_field}`"
+    if proposal.has_html:
+        yield "HTML, of which the text is kept"
+    if proposal.table.separator is not None:
+        yield f"fields between {proposal.table.separator!r}"
+    if proposal.table.column_names is not None:
+        yield "no header: the first row is a record"
     if proposal.id_field is not None:
         yield f"ids in `{proposal.id_field}`"
     if [*map(shown, place.where)] != [*place.where]:
         yield "its URL has a user, password or query: keep secrets in netrc or a variable, ${NAME}"
     if proposal.has_url:
         yield "URLs in `url`"
-    yield f"language {proposal.language}" if proposal.language else "several languages, or unknown"
+    yield language_remark(proposal)
     if proposal.faults:
         yield f"cannot be read: {faults_text(proposal.faults)}"
     if place.left_out:
         yield f"left out: {'; '.join(place.left_out)}"
+
+
+def language_remark(proposal: Proposal) -> str:
+    """Return what is known of the languages of a source."""
+    found = ", ".join(
+        f"{name} {share:.0%}" for name, share in islice(proposal.languages.items(), MOST_LANGUAGES)
+    )
+    if proposal.language:
+        is_all = proposal.languages[proposal.language] == 1
+        return f"language {proposal.language}{'' if is_all else f' ({found} of the texts)'}"
+    return f"several languages ({found}), none is declared" if found else "language unknown"
 
 
 def files_text(place: Place, formats: Sequence[str]) -> str:
@@ -410,17 +428,26 @@ def source_text(proposal: Proposal) -> str:
         lines.append("    kind: chat   # the assistant's messages are learned")
     if proposal.text_field not in (None, MESSAGES if proposal.is_chat else "text"):
         lines.append(f"    text_field: {scalar(str(proposal.text_field))}")
+    if proposal.has_html:
+        lines.append("    html: text   # without tags; keep: as it is")
+    if proposal.table.separator is not None:
+        lines.append(f"    separator: {scalar(proposal.table.separator)}")
+    if proposal.table.column_names is not None:
+        lines.append(f"    column_names: {json.dumps(proposal.table.column_names)}")
     if proposal.id_field is not None:
         lines.append(
             f"    id_field: {scalar(proposal.id_field)}   # of records with one id, one stays"
         )
     if proposal.language is not None:
+        share = proposal.languages[proposal.language]
         lines.append(
-            f"    language: {proposal.language}   # of {proposal.language_share:.0%} of the texts "
-            "looked at; for records that name none"
+            f"    language: {proposal.language}   # of {share:.0%} of the texts looked at; for "
+            "records that name none"
         )
         if proposal.has_url or "warc" in proposal.formats:
             lines.append("    require_language: true   # false: other languages are only tagged")
+        else:
+            lines.append("    # require_language: true   # rejects others, which are only tagged")
     return "\n".join(lines) + "\n"
 
 

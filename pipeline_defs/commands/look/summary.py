@@ -122,7 +122,12 @@ def source_lines(tables: CorpusTables) -> Iterator[str]:
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         languages = ", ".join(f"{lang} {count:,}" for lang, count in ordered[:TOP_LANGUAGES])
         total = sum(counts.values())
-        yield f"{source}: {total:,} documents in other languages than its `language` ({languages})"
+        is_kept = not tables.corpus.settings.source(source).require_language
+        what = "are kept; `require_language: true` of the source rejects them"
+        yield (
+            f"{source}: {total:,} documents in other languages than its `language` ({languages}) "
+            f"{what if is_kept else 'are rejected'}"
+        )
     for source, documents, tokens, sequences in tables["held_out"].iter_rows():
         yield (
             f"{source}: {documents:,} documents are held out for validation "
