@@ -26,6 +26,7 @@ from resources.settings.frozen_model import FrozenModel
 from resources.settings.key_types import NAME, ONE_OR_MORE, NonEmpty, as_tuple
 from resources.settings.plug_ins import check_plug_in
 
+Domain = Literal["general", "web", "code", "reference", "science", "books", "medical"]
 Scalar = str | int | float | bool
 FILE_FORMATS = (
     *("auto", "jsonl", "json", "csv", "tsv", "parquet", "arrow", "txt", "md", "html"),
@@ -339,7 +340,7 @@ class SourceConfig(InputPlaces):
         description="rejects texts that are surely in another language than `language`; false: "
         "they are tagged only",
     )
-    domain: Literal["general", "web", "code", "reference", "science", "books", "medical"] = Field(
+    domain: Domain = Field(
         "general", description="kind of text, which sets defaults of the filters"
     )
     license: str | None = Field(None, description="licence of records that name none")

@@ -119,3 +119,17 @@ def test_a_large_file_is_read_in_part(place: Path, cli: Cli) -> None:
 def bytes_read() -> int:
     """Bytes that this process has read so far."""
     return int(Path("/proc/self/io").read_text().split()[1])
+
+
+def test_the_limits_are_those_of_the_domain(place: Path, cli: Cli) -> None:
+    entries = str(SAMPLE / "books/part-0.jsonl.gz")
+
+    general, books = cli.out("try", entries), cli.out("try", entries, "--domain", "books")
+
+    assert "limits of the domain general" in general and "page.truncated (2 of 168)" in general
+    assert "limits of the domain books" in books and "rejected," not in books
+    assert books.endswith(
+        f"{as_typed('init', entries, '--into', 'my_corpus', '--domain', 'books')}\n"
+    )
+    assert cli.out("init", entries, "--into", "my_corpus", "--domain", "books")
+    assert "\n    domain: books " in (place / "my_corpus/pipeline.yaml").read_text()

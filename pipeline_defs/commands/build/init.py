@@ -59,7 +59,7 @@ from pipeline_defs.commands.terminal import ONE_LINE, say
 from resources.dagster_home import FOLDER, INSTANCE_FILE, PROJECT, SHIPPED
 from resources.errors import UsageError
 from resources.settings.filtering.filter_steps import LanguageConfig
-from resources.settings.sources import SourceConfig
+from resources.settings.sources import Domain, SourceConfig
 from resources.settings.tokenizer import CHATML_TOKENS, END_OF_DOCUMENT
 
 CONFIG_NAME, WORKSPACE, SAMPLE = "pipeline.yaml", "workspace.yaml", "sample_data"
@@ -112,6 +112,7 @@ class Proposal:
     place: Place
     formats: tuple[str, ...]
     faults: Mapping[str, str]
+    domain: Domain = "general"
     table: TableLayout = AS_ASSUMED
     is_chat: bool = False
     text_field: str | None = None  # None: the format has no fields
@@ -126,6 +127,11 @@ class Proposal:
         return next((name for name, share in self.languages.items() if share >= MIN_SHARE), None)
 
 
+OfDomain = Annotated[
+    Domain, Parameter(help="Kind of text of all these places, which sets the limits of rules.")
+]
+
+
 def init(
     *where: Annotated[
         str, Parameter(help="Files, folders, globs or URLs; a source each. Of a folder, its own.")
@@ -134,6 +140,7 @@ def init(
         Path | None,
         Parameter(help="Folder of pipeline.yaml (default: the first place, if it is a folder)."),
     ] = None,
+    domain: OfDomain = "general",
     sample: Annotated[
         bool, Parameter(help="Write the sample corpus, 2 MB, and its pipeline.yaml instead.")
     ] = False,
@@ -146,7 +153,7 @@ def init(
     target = new_config(project.folder)
     places = places_of(project)
     check_found(project, places)
-    proposals, unclear = proposals_of(places)
+    proposals, unclear = proposals_of(places, domain)
     write_project(target, config_text(proposals))
     say(
         f"Wrote {target}:",
@@ -212,7 +219,7 @@ def check_found(project: Project, places: Sequence[Place]) -> None:
         )
 
 
-def proposals_of(places: Iterable[Place]) -> tuple[list[Proposal], list[str]]:
+def proposals_of(places: Iterable[Place], domain: Domain) -> tuple[list[Proposal], list[str]]:
     """Return proposals for places with files, and why there is none for others.
 
     UsageError if there is none at all.
@@ -220,7 +227,7 @@ def proposals_of(places: Iterable[Place]) -> tuple[list[Proposal], list[str]]:
     found, unclear = list[Proposal](), list[str]()
     for place in places:
         try:
-            found += [propose(place)] if place.files else []
+            found += [replace(propose(place), domain=domain)] if place.files else []
         except UsageError as error:
             unclear.append(str(error))
     if not found:
@@ -245,7 +252,7 @@ def propose(place: Place) -> Proposal:
             f"{shown(place.where[0])}: {files_text(place, formats)} without one record{which}."
             f"{''.join(f' {step}' for step in steps if step[1:-1] not in which)}"
         )
-    return described(Proposal(place, formats, faults, table), records)
+    return described(Proposal(place, formats, faults, table=table), records)
 
 
 def read_sample(
@@ -424,31 +431,41 @@ def source_text(proposal: Proposal) -> str:
         lines.append(f"    where: {scalar(place.where[0])}")
     else:
         lines += ["    where:", *(f"      - {scalar(pattern)}" for pattern in place.where)]
+    return "\n".join([*lines, *field_lines(proposal), *kind_lines(proposal)]) + "\n"
+
+
+def field_lines(proposal: Proposal) -> Iterator[str]:
+    """Yield the keys on the fields of records."""
+    table = proposal.table
     if proposal.is_chat:
-        lines.append("    kind: chat   # the assistant's messages are learned")
+        yield "    kind: chat   # the assistant's messages are learned"
     if proposal.text_field not in (None, MESSAGES if proposal.is_chat else "text"):
-        lines.append(f"    text_field: {scalar(str(proposal.text_field))}")
+        yield f"    text_field: {scalar(str(proposal.text_field))}"
     if proposal.has_html:
-        lines.append("    html: text   # without tags; keep: as it is")
-    if proposal.table.separator is not None:
-        lines.append(f"    separator: {scalar(proposal.table.separator)}")
-    if proposal.table.column_names is not None:
-        lines.append(f"    column_names: {json.dumps(proposal.table.column_names)}")
+        yield "    html: text   # without tags; keep: as it is"
+    if table.separator is not None:
+        yield f"    separator: {scalar(table.separator)}"
+    if table.column_names is not None:
+        yield f"    column_names: {json.dumps(table.column_names)}"
     if proposal.id_field is not None:
-        lines.append(
-            f"    id_field: {scalar(proposal.id_field)}   # of records with one id, one stays"
-        )
-    if proposal.language is not None:
-        share = proposal.languages[proposal.language]
-        lines.append(
-            f"    language: {proposal.language}   # of {share:.0%} of the texts looked at; for "
-            "records that name none"
-        )
-        if proposal.has_url or "warc" in proposal.formats:
-            lines.append("    require_language: true   # false: other languages are only tagged")
-        else:
-            lines.append("    # require_language: true   # rejects others, which are only tagged")
-    return "\n".join(lines) + "\n"
+        yield f"    id_field: {scalar(proposal.id_field)}   # of records with one id, one stays"
+
+
+def kind_lines(proposal: Proposal) -> Iterator[str]:
+    """Yield the keys on the kind and the language of texts."""
+    if proposal.domain != "general":
+        yield f"    domain: {proposal.domain}   # sets the limits of rules"
+    if proposal.language is None:
+        return
+    share = proposal.languages[proposal.language]
+    yield (
+        f"    language: {proposal.language}   # of {share:.0%} of the texts looked at; for records "
+        "that name none"
+    )
+    if proposal.has_url or "warc" in proposal.formats:
+        yield "    require_language: true   # false: other languages are only tagged"
+    else:
+        yield "    # require_language: true   # rejects others, which are only tagged"
 
 
 def scalar(text: str) -> str:

@@ -28,11 +28,12 @@ from corpus_loader.places.url_secrets import shown
 from pipeline_defs.commands.answers import print_rows
 from pipeline_defs.commands.build.init import (
     CONFIG_NAME,
+    OfDomain,
     Proposal,
     check_found,
     check_utf8,
     config_text,
-    propose,
+    proposals_of,
     remarks,
 )
 from pipeline_defs.commands.build.own_files import Place, Project, placed, places_of
@@ -86,6 +87,7 @@ def try_files(
     *where: Annotated[
         str, Parameter(help="Files, folders, globs or URLs (default: the working folder).")
     ],
+    domain: OfDomain = "general",
 ) -> int:
     """Look at a sample of files: what a build would keep, reject and why."""
     wanted = [*dict.fromkeys(where or ".")]
@@ -94,16 +96,17 @@ def try_files(
         project = Project(Path.cwd(), [placed(each, Path()) for each in wanted])
         places = places_of(project, Path(folder, "_downloads"), MOST_ENTRIES)
         check_found(project, places)
-        proposals = [propose(place) for place in places]
+        proposals, unclear = proposals_of(places, domain)
         corpus = proposed_corpus(proposals, Path(folder))
         sampled, _ = sampled_corpus(corpus, corpus.settings.source_names(), Path(folder))
         tables = {each.place.name: documents_of(each.place, sampled) for each in proposals}
         for name, documents in tables.items():
             publish_raw(sampled, name, documents)
         run_stages(sampled)
-        show(
-            [*tried(sampled, proposals)], sampled, as_typed("init", *wanted, "--into", "my_corpus")
-        )
+        say(*(f"left out: {each}" for each in unclear))
+        chosen = () if domain == "general" else ("--domain", domain)
+        next_step = as_typed("init", *wanted, "--into", "my_corpus", *chosen)
+        show([*tried(sampled, proposals)], sampled, next_step)
     return 0
 
 
@@ -174,7 +177,8 @@ def tried(sampled: Corpus, proposals: Sequence[Proposal]) -> Iterator[Tried]:
 def show(sources: Sequence[Tried], sampled: Corpus, next_step: str) -> None:
     """Print what was found, the numbers of the sample, excerpts, and the next command."""
     for each in sources:
-        say(f"{each.name}: {', '.join(remarks(each.proposal))}")
+        limits = f"limits of the domain {each.proposal.domain} (--domain)"
+        say(f"{each.name}: {', '.join(remarks(each.proposal))}; {limits}")
     print_rows("documents of the sample", map(row_of, sources))
     say(
         "Tokens: by a tokenizer of 16,000 entries that was trained on the sample, and by one that "
