@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-TOPS = ("corpus_loader", "resources", "assets", "tokenmill", "pipeline_defs")  # the lower first
+TOPS = ("corpus_loader", "resources", "assets", "pipeline_defs", "tokenmill")  # the lower first
 STAGES = ("raw", "filtered", "deduped", "tokenized", "bucketed", "sharded", "mixed")
 SHARED = ("text", "report")  # below every stage
 ROLES = {"__init__.py", "asset.py", "config.py", "report.py"}

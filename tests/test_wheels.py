@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 from zipfile import ZipFile
 
 import pytest
-from documented import ROOT
+from documented import ROOT, blocks
 
 pytestmark = pytest.mark.slow
 TOPS = ("assets", "corpus_loader", "pipeline_defs", "resources", "tokenmill")
@@ -113,6 +113,13 @@ def test_each_file_is_in_one_wheel_and_a_second_build_gives_the_same_bytes(
     }
     assert {name for name in loader if "dist-info" not in name} == {"corpus_loader"}
     assert make_wheels(tmp_path) == {wheel.name: wheel.read_bytes() for wheel in wheels}
+
+
+def test_the_page_on_notebooks_runs_from_the_wheels(project: Path, corpus: Path) -> None:
+    own = "import polars\npolars.DataFrame({'text': ['The river rose.']}).write_parquet('{}')\n"
+    page = [block for page, block in blocks("python") if page == "notebook.md"]
+    code = own.replace("{}", "my_texts.parquet") + "".join(page) + "print(repr(corpus))"
+    assert "built: raw, " in run([corpus.with_name("python"), "-c", code], project)
 
 
 def test_the_web_ui_shows_a_project_without_a_checkout(project: Path, corpus: Path) -> None:

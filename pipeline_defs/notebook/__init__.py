@@ -1,8 +1,9 @@
 """A corpus in a notebook: what a build kept and removed, as Polars frames, and its steps on frames.
 
-The methods read the newest published files and write nothing; large tables are lazy. The functions
-take a frame with a column `text`, and settings as pipeline.yaml has them. docs/notebook.md shows
-both, examples/notebook.ipynb is one to run.
+`import tokenmill` has the names of this module that are documented. The methods read the newest
+published files and write nothing; large tables are lazy. The functions take a frame with a column
+`text`, and settings as pipeline.yaml has them. docs/notebook.md shows both, examples/notebook.ipynb
+is one to run.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from pydantic import BaseModel, ValidationError
 from assets.deduped.deduped_records import DEDUPED
 from assets.deduped.document_files import KeptDocuments, kept_documents
 from assets.filtered.filtered_records import FILTERED
+from assets.stages import used_stages
 from assets.tokenized.tokenized_records import TOKENIZER
 from pipeline_defs.commands.look.duplicates import cluster_places, scan_clusters
 from pipeline_defs.commands.published_documents import path_of, raw_manifest
+from pipeline_defs.commands.rules.sample import rule_in_force
 from pipeline_defs.corpus_tables import REJECTED, TABLES, newest_tables
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -32,6 +35,7 @@ from resources.store.records import Manifest
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL
 
+MOST_SHOWN = 6  # names of sources
 Model = TypeVar("Model", bound=BaseModel)
 ROW_NAME = pl.int_range(pl.len()).cast(pl.String)
 COLUMNS = (
@@ -46,6 +50,31 @@ class OpenCorpus:
 
     corpus: Corpus
 
+    def __repr__(self) -> str:
+        """Return what the corpus is, in a few lines."""
+        sources = self.sources
+        first = ", ".join(sources[:MOST_SHOWN]) + (", ..." if len(sources) > MOST_SHOWN else "")
+        return "\n".join(
+            [
+                f"Corpus of {self.corpus.config}",
+                f"store: {self.corpus.store}",
+                f"sources ({len(sources)}): {first}",
+                f"built: {', '.join(self.stages) or 'nothing'}",
+                f"tables: {', '.join(TABLES)}",
+            ]
+        )
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of the sources."""
+        return self.corpus.settings.source_names()
+
+    @property
+    def stages(self) -> list[str]:
+        """The names of the stages that are built, in the order of the data flow."""
+        built = {stage for stage, _ in newest_tables(self.corpus).manifests}
+        return [name for name in used_stages(self.corpus.settings) if name in built]
+
     def documents(self, source: str) -> pl.LazyFrame:
         """Return the documents of a source that are kept, after deduplication."""
         manifest = self._newest(DEDUPED.name, source)
@@ -56,13 +85,15 @@ class OpenCorpus:
         """Return the documents of a source that filters removed, by a rule if one is named.
 
         `reasons` has all rules that a document breaks; scores follow the columns of the document.
+        UsageError for a rule that was not in force.
         """
         manifest = self._newest(FILTERED.name, source)
         raw = raw_manifest(self.corpus, manifest)
         raw_parts = {part.name: part for part in raw.parts}
         is_removed = ~pl.col("kept")
         if rule is not None:
-            is_removed &= pl.col("reasons").list.contains(rule)
+            in_force = rule_in_force(self.corpus, manifest, rule)
+            is_removed &= pl.col("reasons").list.contains(in_force.name)
         frames = []
         for part in manifest.parts:
             decisions = pl.scan_parquet(path_of(self.corpus, manifest, part, "decisions"))
@@ -80,13 +111,13 @@ class OpenCorpus:
 
     def summary(self) -> pl.DataFrame:
         """Return a row for each source and stage: documents, reasons, tokens and bytes."""
-        stages = self.table("stages").filter(pl.col("source").is_not_null())
+        stages = self.table("stages").filter(pl.col("source").is_not_null()).collect()
         return stages.select(*COLUMNS).with_columns(rejected=REJECTED)
 
-    def table(self, name: str) -> pl.DataFrame:
+    def table(self, name: str) -> pl.LazyFrame:
         """Return a table of `pipeline_defs.corpus_tables.TABLES`, such as "fates" or "mix"."""
         check_name("table", name, TABLES)
-        return newest_tables(self.corpus)[name]
+        return newest_tables(self.corpus)[name].lazy()
 
     def tokenizer(self) -> Path:
         """Return the path of the corpus's tokenizer.json."""
@@ -114,7 +145,8 @@ def open_corpus(path: str | Path = "pipeline.yaml") -> OpenCorpus:
     >>> columns = "source", "rows_in", "rows_kept", "rejected"
     >>> corpus.summary().filter(stage="filtered").select(columns).rows()
     [('prose', 41, 40, 1), ('notes', 41, 41, 0)]
-    >>> corpus.table("fates").filter(fate="rejected").select("source", "reason", "documents").rows()
+    >>> rejected = corpus.table("fates").filter(fate="rejected").collect()
+    >>> rejected.select("source", "reason", "documents").rows()
     [('prose', 'length.too_short', 1)]
     """
     given = Path(path).absolute()

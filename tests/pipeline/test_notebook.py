@@ -9,6 +9,7 @@ from builders import open_corpus as corpus_of
 from documented import ROOT, blocks
 from prelude import Any, Path, json, pl, pytest
 
+import tokenmill
 from pipeline_defs import notebook
 from pipeline_defs.notebook import filter_documents, open_corpus
 from resources.errors import UsageError
@@ -43,7 +44,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, build: Build) -> Path:
 def test_the_examples_in_docstrings_run(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(built)
 
-    assert doctest.testmod(notebook) == (0, 18)
+    assert doctest.testmod(notebook) == (0, 19)
 
 
 def test_documents_are_those_that_stay_as_they_were_cut(tmp_path: Path, build: Build) -> None:
@@ -94,3 +95,28 @@ def test_the_notebook_runs_and_shows_what_it_did(
     pl.DataFrame({"text": ["The river rose in April."]}).write_parquet("my_texts.parquet")
     for _, block in filter(lambda of_page: of_page[0] == "notebook.md", blocks("python")):
         exec(block, names)
+
+
+def test_a_corpus_says_what_it_is_in_five_lines(built: Path) -> None:
+    corpus = tokenmill.open_corpus(built)
+
+    shown = repr(corpus)
+
+    assert shown.count("\n") == 4 and len(shown) < 500 + 2 * len(str(built))
+    assert "sources (2): prose, notes" in shown and "tables: stages, " in shown
+    assert corpus.sources == ["prose", "notes"]
+    assert corpus.stages[:2] == ["raw", "filtered"]
+    assert corpus.table("fates").collect().height
+
+
+def test_a_mistyped_name_is_an_error_and_no_empty_frame(built: Path) -> None:
+    corpus = tokenmill.open_corpus(built)
+
+    with pytest.raises(UsageError, match=r"length.to_short.*length.too_short"):
+        corpus.removed("prose", rule="length.to_short")
+    with pytest.raises(UsageError, match="pros"):
+        corpus.documents("pros")
+    with pytest.raises(UsageError, match="fate"):
+        corpus.table("fate")
+    with pytest.raises(AttributeError, match="open_corpse"):
+        _ = tokenmill.open_corpse
