@@ -102,7 +102,7 @@ def test_a_cluster_is_shown_from_any_of_its_documents(corpus: Any, cli: Cli) -> 
     text = shown[0]
     assert text.index(f"{ids[0]}: stays") < text.index(f"{ids[1]}: removed")
     assert f"cluster: {min(ids)}" in text and "documents: 3" in text
-    assert "origin: input/notes/copies.jsonl, row 0" in text
+    assert "origin: input/notes/copies.jsonl, byte 0" in text
     assert "method: minhash" in text and "similarity: 0.875" in text
 
 

@@ -52,7 +52,7 @@ def test_rejected_documents_come_with_score_reasons_and_origin(
     assert sorted(short_ones(text)) == list(range(1, 11))
     assert "char_count: 16" in text and "below 100" in text
     assert "reasons: length.too_short" in text
-    assert "origin: input/prose/short.jsonl, row " in text
+    assert "origin: input/prose/short.jsonl, byte " in text
 
 
 def test_the_nearest_to_the_threshold_come_first(

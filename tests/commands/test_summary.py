@@ -2,10 +2,12 @@
 
 import yaml
 from builders import Build, open_corpus, write_corpus, write_jsonl
-from prelude import Path, json, pytest
+from prelude import Path, json, pl, pytest
 from verbs import Cli
 
+from pipeline_defs.commands.look.summary import reason_table
 from pipeline_defs.commands.terminal import as_typed
+from pipeline_defs.corpus_tables import CorpusTables
 
 
 @pytest.fixture
@@ -58,17 +60,36 @@ def test_each_source_has_a_row_that_adds_up(config: Path, build: Build, cli: Cli
     end = next(n for n, line in enumerate(lines) if line.startswith("removed records"))
     rows = {line.split()[0]: line.split()[1:] for line in lines[:end] if line.split()}
     for name in ("prose", "notes", "all"):
-        read, removed, copies, trained, tokens, drawn = (
-            int(cell.replace(",", "")) for cell in rows[name]
-        )
-        assert read - removed - copies == trained > 0
-        assert min(tokens, drawn) > 0
+        counts = (int(cell.replace(",", "")) for cell in rows[name] if "%" not in cell)
+        read, removed, copies, trained, tokens = counts
+        assert read - removed - copies == trained > 0 and tokens
+    shares = [float(rows[name][5].rstrip("%")) for name in ("prose", "notes")]  # of one phase
+    assert sum(shares) == pytest.approx(100, abs=0.2) and "%" not in "".join(rows["all"])
     assert rows["notes"][0] == "42"
     assert max(map(len, lines[:end])) <= 80
     assert ["notes", "unreadable", "unreadable", "1"] in [line.split() for line in lines]
     listing = as_typed("quarantine", "list", "--source", "notes")
     assert f"notes: 1 records could not be read: {listing}" in lines
     assert lines[-1] == f"See it in the web UI: {as_typed('ui')}"
+
+
+def test_reasons_that_are_not_named_are_counted() -> None:
+    reasons = [*zip("abcde", [9, 8, 7, 6, 5], strict=True)]
+    of_web = [("web", "filtered", "rejected", name, count) for name, count in reasons[:5]]
+    of_code = [("code", "filtered", "rejected", name, count) for name, count in reasons[:4]]
+    columns = ["source", "stage", "fate", "reason", "documents"]
+    tables = CorpusTables(None, {})  # type: ignore[arg-type]
+    tables["fates"] = pl.DataFrame([*of_web, *of_code], columns, orient="row")
+
+    shown = reason_table(tables).select("source", "main_reasons", "records").rows()
+
+    assert shown[:4] == [
+        ("web", "a", 9),
+        ("web", "b", 8),
+        ("web", "c", 7),
+        ("web", "and 2 others", 11),
+    ]
+    assert shown[4:] == [("code", name, count) for name, count in reasons[:4]]
 
 
 def test_the_unit_is_named_where_it_changes(config: Path, build: Build, cli: Cli) -> None:
@@ -113,5 +134,8 @@ def test_documents_in_other_languages_are_counted_by_source(
     build(open_corpus(config), "raw", "classifier", "filtered")
 
     assert cli.json("summary")["other_languages"] == {"notes": {"de": 1}}
-    line = "notes: 1 documents in other languages than its `language` (de 1)"
+    line = (
+        "notes: 1 documents in other languages than its `language` (de 1) are kept; "
+        "`require_language: true` of the source rejects them"
+    )
     assert line in cli.out("summary").splitlines()

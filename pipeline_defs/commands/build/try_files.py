@@ -216,7 +216,7 @@ def excerpts(each: Tried, sampled: Corpus) -> Iterator[ShownDocument]:
                 continue
             told.add(document.title)
             title = f"{each.name}: rejected, {reason} ({number:,} of {each.documents.height:,})"
-            origin = document.lines["origin"].rpartition(", row ")[0]  # of the sample, not the file
+            origin = document.lines["origin"].rpartition(", ")[0]  # of the sample, not the file
             yield document._replace(title=title, lines={**document.lines, "origin": origin})
     for text in each.documents["text"].drop_nulls().head(MOST_KEPT):
         rest = [("omitted", f"{len(text) - WIDTH:,} characters")] if len(text) > WIDTH else []

@@ -15,6 +15,7 @@ from corpus_loader.places.stage_names import DUPLICATES, FILTERED
 from pipeline_defs.commands.answers import answer
 from pipeline_defs.commands.look.word_diff import diff_texts, fold
 from pipeline_defs.commands.marked_texts import Segment, ShownDocument, show_documents
+from pipeline_defs.commands.origins import origin_text
 from pipeline_defs.commands.published_documents import (
     check_prefix,
     find_decision,
@@ -53,7 +54,7 @@ class Copy:
 
     def lines(self) -> dict[str, str]:
         """Source, origin and likeness, one line each, safe to print."""
-        place = self.origin and f"{self.origin.get('file')}, row {self.origin.get('row')}"
+        place = self.origin and origin_text(self.origin["file"], self.origin["row"])
         lines = {
             "source": self.source,
             "origin": place,

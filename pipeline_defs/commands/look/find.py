@@ -35,6 +35,7 @@ from pipeline_defs.commands.look.trace_document import (
     rows_with,
     tokens_of,
 )
+from pipeline_defs.commands.origins import origin_text
 from pipeline_defs.commands.published_documents import newest_part, path_of
 from pipeline_defs.commands.terminal import (
     Json,
@@ -107,7 +108,7 @@ def find(
         print_json(searched)
     else:
         for hit in searched.hits:
-            say(f"{hit.doc_id} {hit.source}/{hit.file} row {hit.row:,}: {hit.fate}")
+            say(f"{hit.doc_id} {hit.source}: {origin_text(hit.file, hit.row)}: {hit.fate}")
             if hit.shards:
                 say(f"  shard:row {', '.join(hit.shards)}")
             say(f"  {hit.around}")

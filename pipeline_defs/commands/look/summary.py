@@ -41,6 +41,7 @@ APART = {  # columns of records by fate; any other fate of a document is `remove
 ALWAYS = ("source", "records", "removed", "duplicates", "training_shards", "training_tokens")
 TOP_REASONS = 3
 TOP_LANGUAGES = 5
+MOST_PHASES = 6  # with a column of their own
 IS_SOURCE = pl.col("source").is_not_null()
 
 
@@ -154,16 +155,26 @@ def source_table(tables: CorpusTables) -> pl.DataFrame:
             training_tokens=pl.col("tokens").filter(fate == Fate.IN_SHARDS).sum(),
         )
     )
-    trained_on = tables["mix"].filter(pl.col("phase") != VALIDATION)
-    drawn = trained_on.group_by("source").agg(tokens_drawn=pl.col("realised_tokens").sum())
     rows = tables["stages"].filter(IS_SOURCE).select("source").unique(maintain_order=True)
-    for of_source in (counted, drawn):
-        rows = rows.join(of_source, on="source", how="left", maintain_order="left")
-    rows = rows.fill_null(0)
+    rows = rows.join(counted, on="source", how="left", maintain_order="left").fill_null(0)
     rows = pl.concat(
         [rows, rows.select(pl.lit(GLOBAL).alias("source"), pl.exclude("source").sum())]
     )
-    return rows.select(each for each in rows if each.name in ALWAYS or each.sum())
+    rows = rows.select(each for each in rows if each.name in ALWAYS or each.sum())
+    shares = phase_shares(tables["mix"])
+    return rows.join(shares, on="source", how="left", maintain_order="left")
+
+
+def phase_shares(mix: pl.DataFrame) -> pl.DataFrame:
+    """Return the share that each source has of the tokens of each phase, a column for each.
+
+    Of more than MOST_PHASES there are none: `corpus summary --stages` has them.
+    """
+    trained_on = mix_table(mix.filter(pl.col("phase") != VALIDATION))
+    if trained_on["phase"].n_unique() > MOST_PHASES:
+        trained_on = trained_on.clear()
+    named = trained_on.with_columns(pl.format("{}_share", "phase").alias("phase"))
+    return named.pivot("phase", index="source", values="realised_share")
 
 
 def stage_table(stages: pl.DataFrame) -> pl.DataFrame:
@@ -186,10 +197,18 @@ def stage_table(stages: pl.DataFrame) -> pl.DataFrame:
 
 
 def reason_table(tables: CorpusTables) -> pl.DataFrame:
-    """Return the most frequent reasons of each stage for which records of a source are out."""
+    """Return the most frequent reasons of each fate for which records of a source are out."""
     out = tables["fates"].filter(~pl.col("fate").is_in([*APART.values()]))
-    top = out.group_by("source", "stage", maintain_order=True).head(TOP_REASONS)
-    return top.select("source", "fate", main_reasons="reason", records="documents")
+    group = ("source", "stage", "fate")
+    place, size = pl.int_range(pl.len()).over(group), pl.len().over(group)
+    is_named = (place < TOP_REASONS) | (size == TOP_REASONS + 1)
+    named = out.with_columns(reason=pl.when(is_named).then("reason"))
+    counted = named.group_by(*group, "reason", maintain_order=True).agg(
+        records=pl.col("documents").sum(), others=pl.format("and {} others", pl.len())
+    )
+    return counted.select(
+        "source", "fate", pl.coalesce("reason", "others").alias("main_reasons"), "records"
+    )
 
 
 def mix_table(mix: pl.DataFrame) -> pl.DataFrame:

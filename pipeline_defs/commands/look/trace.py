@@ -45,6 +45,7 @@ from pipeline_defs.commands.look.trace_rows import (
     describe_row,
     is_removed,
 )
+from pipeline_defs.commands.origins import origin_text
 from pipeline_defs.commands.published_documents import likeness
 from pipeline_defs.commands.terminal import (
     Json,
@@ -241,7 +242,7 @@ def origin_lines(document: RowDocument | Origin) -> Iterator[Line]:
     """Yield lines about the origin of a document."""
     yield "source", document.source or None
     origin = document.origin or None
-    yield "origin", f"{origin.file}, row {origin.row}" if origin else "None, row None"
+    yield "origin", origin_text(origin.file, origin.row) if origin else None
     for name in ("url", "id", "lang", "license"):
         yield name, getattr(document, name) or None
 

@@ -17,6 +17,7 @@ from assets.filtered.rules.rules import Rule, rules_for
 from assets.filtered.rules.threshold_replay import find_field, thresholds
 from corpus_loader.places.stage_names import FILTERED
 from pipeline_defs.commands.marked_texts import Segment, ShownDocument, show_documents
+from pipeline_defs.commands.origins import origin_text
 from pipeline_defs.commands.published_documents import raw_manifest
 from pipeline_defs.commands.rules.filtered_files import (
     BATCH_ROWS,
@@ -195,10 +196,10 @@ def read_documents(
 
 def lines_of(decision: dict[str, Any], document: dict[str, Any], rule: Rule) -> dict[str, str]:
     """Return lines about a document: origin, score and reasons."""
-    origin, score = document["origin"] or {}, decision["score"]
+    origin, score = document["origin"], decision["score"]
     score = f"{score:.4g}" if isinstance(score, float) else score
     lines = {
-        "origin": f"{origin.get('file')}, row {origin.get('row')}",
+        "origin": origin_text(origin["file"], origin["row"]) if origin else None,
         "url": document["url"],
         rule.score: f"{score} (rejected {rule.direction} {limit_text(rule.threshold)})",
         "reasons": ", ".join(decision["reasons"]) or "none: kept",
