@@ -32,6 +32,7 @@ UNSPACED += r"\uff66-\uff9f\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
 WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 TOKEN = re.compile(r"\S+")
 LINE = re.compile(r"[^\n]+")
+LEAST_PIECE = 200  # characters
 PIECE = re.compile(r"\S.{0,400}\S*", re.DOTALL)
 ELLIPSES = ("...", "…")
 POLICY = "terms of use|privacy policy|cookie policy|uses cookies|use of cookies|use cookies"
@@ -253,8 +254,13 @@ def _corrected_lines(count: str, config: LinesConfig) -> Finder:
 
 
 def _worst_piece(text: str, rule: Rule) -> Iterator[Span]:
-    """Find the piece that breaks a rule on the form of a page most by itself."""
+    """Find the piece that breaks a rule on the form of a page most by itself.
+
+    What is left at the end is too short to be judged alone: a footer is not what a page is like.
+    """
     pieces = [match.span() for match in PIECE.finditer(text)]
+    if len(pieces) > 1 and pieces[-1][1] - pieces[-1][0] < LEAST_PIECE:
+        pieces[-2:] = [(pieces[-2][0], pieces[-1][1])]
     texts = pl.Series([text[start:stop] for start, stop in pieces], dtype=pl.String)
     scores = score_pages(texts)[rule.score]
     worst = scores.arg_max() if rule.direction == "above" else scores.arg_min()

@@ -195,6 +195,18 @@ def test_of_a_page_the_piece_that_looks_most_like_the_fault_is_found() -> None:
     assert marked("It began well.\nAnd so on and", "truncated_pages_score") == ["And so on and"]
 
 
+def test_the_menu_of_a_page_is_marked_and_not_its_footer() -> None:
+    entries = "Install, User Guide, API, Examples, Community, Getting Started, Tutorial, What's new"
+    others = "Glossary, Development, FAQ, Support, Related packages, Roadmap, About us, GitHub"
+    menu = "".join(f"-  {each}\n\n" for each in f"{entries}, {others}".split(", ")) * 2
+    footer = "0.0 MB\n\n© 2023 - 2023, the developers (BSD License). Show this page source"
+    prose = "The river rose in April, and the old bridge was closed for a week of repairs. " * 5
+
+    [passage] = marked(menu + prose + footer, "navigation_score")
+
+    assert passage in menu and len(passage) > 300
+
+
 NASTY = st.text(st.sampled_from("ab .…\n\n \t\u3000-*•#{é4漢😀!\x00\u0301")) | st.text()
 
 
