@@ -42,12 +42,16 @@ class Panels(msgspec.Struct, frozen=True, tag=True):
     panels: tuple[Panel, ...]
 
 
-class Areas(msgspec.Struct, frozen=True, tag=True):
-    """Shares of the names, which add up to 1, at points of a phase: [points, names]."""
+class Areas(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """Shares of the names, which add up to 1, at points of a phase: [points, names].
+
+    `colours` are places in the palette; without them, the first name has the first one.
+    """
 
     title: str
     names: tuple[str, ...]
     shares: tuple[tuple[float, ...], ...]
+    colours: tuple[int, ...] = ()
 
 
 Chart = Bars | Panels | Areas

@@ -195,7 +195,8 @@ def areas_of(chart: Areas) -> Figure:
     points = np.linspace(0, 1, len(shares))
     means = shares[:-1].mean(axis=0)
     labels = [f"{shown(n)}  {mean:.1%}" for n, mean in zip(chart.names, means, strict=True)]
-    axes.stackplot(points, shares.T, labels=labels, colors=SLICES, step="post", linewidth=0)
+    colours = [SLICES[place] for place in chart.colours or range(len(chart.names))]
+    axes.stackplot(points, shares.T, labels=labels, colors=colours, step="post", linewidth=0)
     axes.set(xlim=(0, 1), ylim=(0, 1))
     axes.set_xticks([0, 0.5, 1], ["0%", "50% of the phase", "100%"])
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])

@@ -58,7 +58,7 @@ def test_what_changed_since_the_state_before_is_told(
 
     page = page_path(corpus.store.root).read_text("utf-8")
     changed = page[page.index('id="changes"') : page.index('id="failures"')]
-    assert "<td>removed: input/prose/b.jsonl</td>" in changed
+    assert '<td data-name="what">removed: input/prose/b.jsonl</td>' in changed
     assert "<td>raw: kept</td>" in changed
 
 

@@ -47,7 +47,7 @@ from pipeline_defs.commands.states.history import lines_of as change_lines
 from pipeline_defs.commands.states.state_chain import chain_of
 from pipeline_defs.commands.terminal import one_line
 from pipeline_defs.corpus_tables import Manifests
-from resources.charts import Bars
+from resources.charts import MOST_SHARES, Areas, Bars, Chart
 from resources.corpus import Corpus
 from resources.drawn_charts import IMAGE, as_address
 from resources.settings.filtering.filter_steps import PiiConfig
@@ -59,6 +59,8 @@ from resources.tasks import GLOBAL
 EXCERPTS = 10  # of a reason
 EXCERPT_CHARS, SEARCHED_CHARS = 600, 50_000
 CLUSTERS, COPIES, CLUSTER_CHARS, CONTEXT = 3, 3, 1500, 8
+CLUSTER_TITLE = 80  # characters of the first line of a cluster
+NO_EARLIER = "no earlier state is kept"
 OF_DOCUMENTS = pl.col("stage").is_in(
     [s.name for s in (RAW, FILTERED, DEDUPED, TOKENIZED, BUCKETED)]
 )
@@ -91,7 +93,21 @@ def pictures(corpus: Corpus, stage: str, partition: str, *names: str) -> list[Pi
     described = ask(corpus, stage, partition, lambda each, given: each.describe(corpus, given))
     found = (ALT.finditer(str((described or {}).get(name, ""))) for name in names)
     images = [image for each in found for image in each]
-    return [Picture(f"{partition}: {i[1]}", as_address(b64decode(i[2]))) for i in images]
+    order = corpus.settings.source_names()
+    return [
+        Picture(f"{partition}: {i[1]}", as_address(coloured(b64decode(i[2]), order)))
+        for i in images
+    ]
+
+
+def coloured(chart: bytes, sources: Sequence[str]) -> bytes:
+    """Return a chart, as JSON, in which each source has the colour that it has in all charts."""
+    areas = msgspec.json.decode(chart, type=Chart)
+    if not isinstance(areas, Areas):
+        return chart
+    places = {name: place % MOST_SHARES for place, name in enumerate(sources)}
+    colours = tuple(places.get(name, MOST_SHARES) for name in areas.names)
+    return msgspec.json.encode(msgspec.structs.replace(areas, colours=colours))
 
 
 def ask(corpus: Corpus, stage: str, partition: str, question: Callable[[Any, Any], Any]) -> Any:
@@ -257,7 +273,9 @@ def clusters(corpus: Corpus) -> list[tuple[str, list[ShownDocument]]]:
             )
             for copy in copies
         ]
-        found.append((f"{size:,} documents, {len(copies)} of them here", documents))
+        texts = (each.text.strip() for each in copies if each.text)
+        first = one_line(next(texts, "").partition("\n")[0])[:CLUSTER_TITLE]
+        found.append((f"{first}: {size:,} documents, {len(copies)} of them here", documents))
     return found
 
 
@@ -318,7 +336,7 @@ def changes(corpus: Corpus, sources: Sequence[str]) -> pl.DataFrame:
         stage = kept.last_stage()
         numbers = kept.folder(stage).manifest_numbers()
         if len(numbers) < 2:
-            rows.append((source, "no earlier state is kept", None, None))
+            rows.append((source, NO_EARLIER, None, None))
             continue
         before, after = (chain_of(kept, stage, number) for number in numbers[-2:])
         rows += (
@@ -328,6 +346,8 @@ def changes(corpus: Corpus, sources: Sequence[str]) -> pl.DataFrame:
             is_count = name not in ("bytes", "rows_in") and stage in of_documents
             if is_count or (stage, name) == (TOKENIZED.name, "tokens"):
                 rows.append((source, f"{stage}: {name.replace('rows_', '')}", then, now))
+    if all(what == NO_EARLIER for _, what, *_ in rows):
+        rows = []  # once for all sources: it is the first build
     schema = {"source": pl.String, "what": pl.String, "before": pl.Int64, "now": pl.Int64}
     table = pl.DataFrame(rows, schema, orient="row")
     return table.with_columns(change=pl.col("now") - pl.col("before"))
