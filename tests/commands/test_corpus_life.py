@@ -182,7 +182,10 @@ def test_a_rollback_is_told_and_held_until_it_is_released(corpus: Any, cli: Cli)
     assert LONGER in texts(corpus, "prose")
     assert OF_BOTH not in texts(corpus, "notes")
 
-    assert main(["states", "rollback", "prose", "--to", "1", "--reason", "bad file"]) == 0
+    back = ("states", "rollback", "prose", "--to", "1", "--reason", "bad file")
+    told = cli.json(*back)
+    assert (told["source"], told["state"], told["reason"]) == ("prose", "1", "bad file")
+    assert {"stage": "raw", "manifest": 3, "says_what": 1} in told["stages"]
     assert fingerprints(corpus) == first
     newest = cli.json("states", "history", "prose")["entries"][0]
     assert (newest["number"], newest["same_as"], newest["run_id"]) == (3, 1, "")
@@ -198,7 +201,7 @@ def test_a_rollback_is_told_and_held_until_it_is_released(corpus: Any, cli: Cli)
 
         build(corpus, instance, "mix_corpus")
         assert not find_faults(corpus.store).faults
-        assert main(["states", "rollback", "prose", "--release"]) == 0
+        assert cli.json("states", "rollback", "prose", "--release")["state"] is None
         build(corpus, instance, "build_corpus")
         assert fingerprints(corpus)[:3] == before[:3]
         stays = [*texts(corpus, "prose"), *texts(corpus, "notes")]
