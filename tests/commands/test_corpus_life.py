@@ -14,10 +14,8 @@ from pipeline_defs.commands.life.verify import find_faults
 from pipeline_defs.commands.main import main
 from pipeline_defs.commands.states.diff import (
     ABSENT,
+    CHANGES,
     KEPT,
-    DocumentChange,
-    DocumentChanges,
-    Sample,
     show_documents,
 )
 from pipeline_defs.commands.states.tag import make_tag
@@ -158,9 +156,10 @@ def test_a_diff_names_documents_that_came_and_went_with_the_reason(
 def test_a_diff_shows_no_control_characters_of_documents(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    change = DocumentChange(ABSENT, KEPT, 1, (Sample("00", f"{HIDDEN}[red]"),))
+    rows = [(ABSENT, KEPT, 1, [{"doc_id": "00", "text": f"{HIDDEN}[red]"}])]
+    changes = pl.DataFrame(rows, CHANGES, orient="row")
 
-    show_documents(DocumentChanges((change,), 1, 0))
+    show_documents({"changes": changes, "parts_read": 1, "parts_alike": 0})
 
     shown = capsys.readouterr().out
     assert HIDDEN not in shown

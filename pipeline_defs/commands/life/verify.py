@@ -12,6 +12,7 @@ import polars as pl
 from cyclopts import Parameter
 
 from assets.sharded.shard_files import MANIFEST_NAME
+from assets.sharded.shard_index_files import FolderFile
 from pipeline_defs.commands.answers import answer_lines
 from pipeline_defs.commands.life.faults import (
     REMOVE,
@@ -31,14 +32,6 @@ from resources.store.scratch import place_of
 
 TEXTS = ("file", "what", "next_step", "stage", "partition", "part")
 DIFFERING: dict[str, Any] = {**dict.fromkeys(TEXTS, pl.String), "manifest": pl.Int64}
-
-
-class FolderFile(msgspec.Struct, frozen=True):
-    """Name, size and sha256 of a file in manifest.json of a format's folder."""
-
-    name: str
-    bytes: int
-    sha256: str
 
 
 class Folder(msgspec.Struct, frozen=True):
