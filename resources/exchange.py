@@ -25,6 +25,7 @@ import numpy as np
 import polars as pl
 
 from resources.corpus import Corpus
+from resources.numbers_between import numbers_between
 from resources.passes import Earlier, Pass, PassFiles, in_passes, list_files
 from resources.store.mapped_files import map_arrow, read_arrow
 from resources.store.published import PublishedFile
@@ -133,9 +134,7 @@ def rows_with(table: pl.DataFrame, hashes: pl.Series) -> pl.DataFrame:
         is_inside = first < len(known)
         first = first[is_inside]
         first = np.unique(first[known[first] == wanted[is_inside]])
-        counts = known.searchsorted(known[first], "right") - first
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        rows.append(start + np.repeat(first, counts) + within)
+        rows.append(start + numbers_between(first, known.searchsorted(known[first], "right")))
         start += len(known)
     return table[np.concatenate(rows)]
 

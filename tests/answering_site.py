@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 
 import pytest
-from served import served
+from served import Answering, served
 
 from corpus_loader.places import transports
 
@@ -26,19 +25,12 @@ def answering_site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """Serve a site; downloads wait a millisecond between attempts and know no credentials."""
     state = Site()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Answering):
         def do_GET(self) -> None:
             state.asked.append(dict(self.headers))
             state.paths.append(self.path)
             status, body, headers = state.answers.pop(0)
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(body)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
+            self.answer(status, {"Content-Length": str(len(body)), **headers}, body)
 
     monkeypatch.setattr(transports, "FIRST_WAIT_SECONDS", 0.001)
     monkeypatch.setenv("NETRC", "/dev/null")

@@ -11,7 +11,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ON_THE_SAMPLE = {"README.md", "tutorial.md"}  # tests/test_command_blocks.py runs their blocks
-FENCE = re.compile(r"^(<!-- not run: [^\n]+ -->\n)?```(\w*)(?: \S+)?\n(.*?)^```$", re.M | re.S)
+FENCE = re.compile(
+    r'^(<!-- not run: [^\n]+ -->\n)?```(\w*)(?: title="\S+")?\n(.*?)^```$', re.M | re.S
+)
 VARIABLE = re.compile(r"^\w+=\S* ")
 COMMAND = re.compile(r"^(?:\.venv/bin/)?(corpus|dagster|make|python) ")
 

@@ -17,11 +17,10 @@ import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import NamedTuple
 
 import pytest
+from served import Answering, served
 
 from corpus_loader.places import transports
 
@@ -296,12 +295,7 @@ def hub_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     with ExitStack() as stack:
         for host in ("hub", "other"):
             handler = type("Handler", (_Handler,), {"hub": hub, "host": host})
-            server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), handler))
-            thread = Thread(target=server.serve_forever, args=(0.01,))
-            thread.start()
-            stack.callback(thread.join)
-            stack.callback(server.shutdown)
-            address = f"http://127.0.0.1:{server.server_port}"
+            address = stack.enter_context(served(handler))
             hub.address, hub.other_host = hub.address or address, address
         monkeypatch.setattr(transports, "FIRST_WAIT_SECONDS", 0.001)
         monkeypatch.setenv("HF_ENDPOINT", hub.address)
@@ -311,7 +305,7 @@ def hub_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         yield hub
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Answering):
     hub: Hub
     host: str
 
@@ -339,15 +333,9 @@ class _Handler(BaseHTTPRequestHandler):
     do_PUT = do_POST
 
     def respond(self, answer: Answer, body: bytes) -> None:
-        self.send_response(answer.status)
-        for name, value in {"Content-Length": str(len(answer.body)), **answer.headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+        headers = {"Content-Length": str(len(answer.body)), **answer.headers}
+        self.answer(answer.status, headers, body)
 
     def do_CONNECT(self) -> None:
         self.hub.requests.append(Request("beyond", self.path, 0, ""))
         self.send_error(403)
-
-    def log_message(self, *_: object) -> None:
-        pass

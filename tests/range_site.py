@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import md5
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from served import Answering, served
 
 
 @dataclass
@@ -47,7 +48,7 @@ def range_site() -> Iterator[RangeSite]:
     """Serve files."""
     site, lock = RangeSite(), threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Answering):
         def do_GET(self) -> None:
             path, _, wanted = self.path.partition("?")[0], "", self.headers.get("Range", "")
             body = site.files.get(path.strip("/"))
@@ -82,21 +83,6 @@ def range_site() -> Iterator[RangeSite]:
             else:
                 self.answer(200, headers, data[:cut])
 
-        def answer(self, status: int, headers: dict[str, str], data: bytes) -> None:
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            with suppress(OSError):
-                self.wfile.write(data)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        site.place = f"127.0.0.1:{server.server_port}"
+    with served(Handler) as url:
+        site.place = url.removeprefix("http://")
         yield site
-        server.shutdown()
-        thread.join()

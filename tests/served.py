@@ -1,9 +1,9 @@
 """Web servers on the loopback address, for as long as a test needs them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socketserver import BaseRequestHandler
 from threading import Thread
@@ -16,6 +16,22 @@ class Server(ThreadingHTTPServer):
 
 class Quiet(SimpleHTTPRequestHandler):
     """Files of a folder, without a log."""
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Sends whole answers, without a log."""
+
+    def answer(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Send an answer; whoever asked may be gone."""
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        with suppress(OSError):
+            self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
         """Say nothing."""

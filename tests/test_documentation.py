@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 import yaml
 from builders import sentence, write_jsonl
-from documented import ROOT, Command, blocks, commands
+from documented import PAGES, ROOT, Command, blocks, blocks_of, commands
 
 from pipeline_defs.commands.main import VERBS, Noun, main
 from resources.settings.pipeline import load_settings
@@ -233,6 +233,12 @@ def test_the_site_has_every_page_once() -> None:
     made = {"all_commands.md", "changelog.md", "contributing.md", "index.md", "security.md"}
     there = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
     assert sorted(shown) == sorted(there | made | {"settings.md"})
+
+
+def test_fences_open_as_the_site_reads_them() -> None:
+    """With another text behind the language the site shows a block as a paragraph."""
+    fences = {page: len(re.findall("^```", page.read_text(), re.M)) for page in PAGES}
+    assert {page.name: n for page, n in fences.items() if n != 2 * len(blocks_of(page))} == {}
 
 
 def test_messages_that_are_explained_are_those_of_the_code() -> None:

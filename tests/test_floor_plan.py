@@ -34,6 +34,7 @@ PURE_RESOURCES = (
     "resources.errors",
     "resources.kernel_cache",
     "resources.made_once",
+    "resources.numbers_between",
     "resources.profiles",
     "resources.reused_array",
     "resources.store.records",

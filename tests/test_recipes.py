@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("assets", "corpus_loader", "pipeline_defs", "resources", "tokenmill")
-BLOCK = re.compile(r"^```(py|diff) (\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r'^```(py|diff) title="(\S+)"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 MOST_FILES = 3
 
 SUBTITLES = "1\n00:00:01,000 --> 00:00:02,500\nBees fly.\n\n2\n00:00:03,000 --> 00:00:04,000\nSo.\n"
@@ -179,7 +179,7 @@ def changed(text: str, diff: str) -> str:
     [
         ("A quality rule", f"ROOT, OFF = {str(ROOT)!r}, {PAGE_RULES}{REJECT_CAPITALS}", ""),
         ("A reader", f"SUBTITLES = {SUBTITLES!r}\n{READ_SUBTITLES}", ""),
-        ("A verb", PRINT_SIZES, r"raw +1,234 *\n.*\"raw\": 1234.*Print the bytes of each stage"),
+        ("A verb", PRINT_SIZES, r"raw +1,234 *\n.*\"bytes\": 1234.*Print the bytes of each stage"),
         ("A shard format", WRITE_TEXT_IDS, ""),
         ("A stage between two others", MEASURE_LENGTHS, ""),
         ("A store backend", KEEP_ON_DISK, ""),

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from assets.deduped.minhash.minhash import shingle_sets
-from assets.text.table_rows import numbers_between
+from resources.numbers_between import numbers_between
 from resources.settings.dedup import DedupConfig
 
 MOST_SHARE = 0.2

@@ -57,11 +57,3 @@ def change_where(
         return texts
     rows = mask.fill_null(False).arg_true()
     return replace_rows(texts, rows, change(texts.gather(rows)))
-
-
-def numbers_between(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers starts[i] up to stops[i], for each i in turn."""
-    counts = stops - starts
-    ends = np.cumsum(counts)
-    firsts = np.repeat(starts - (ends - counts), counts)
-    return np.asarray(np.arange(len(firsts)) + firsts)

@@ -21,7 +21,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.text.table_rows import change_where, numbers_between
+from assets.text.table_rows import change_where
+from resources.numbers_between import numbers_between
 
 TEXT_FORM = 2  # 1 is the text as it is
 MOST_ROUNDS = 16  # of edits of what edits made: a bound for texts that are made to have no end

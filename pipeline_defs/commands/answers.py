@@ -36,6 +36,15 @@ def answer(title: str, frame: pl.DataFrame, nothing: str, *, json: bool) -> None
         print_frame(title, frame)
 
 
+def answer_lines(lines: Iterable[str], told: Mapping[str, Any], *, json: bool) -> None:
+    """Print lines for people; or as JSON what they are of, frames and other values by name."""
+    if json:
+        frames = {name: nested(of) for name, of in told.items() if isinstance(of, pl.DataFrame)}
+        print_json({**told, **frames})
+    else:
+        say(*lines)
+
+
 def print_rows(title: str, rows: Iterable[Mapping[str, Any]]) -> None:
     """Print rows as `print_frame` does; one may have columns that others have not."""
     print_frame(title, pl.DataFrame([*rows], infer_schema_length=None))

@@ -3,17 +3,12 @@
 It ends every Ray process that it sees, so that it is for a process namespace of its own.
 """
 
-from __future__ import annotations
-
-import os
 import secrets
 import subprocess
-import sys
-import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from faults.fault_runs import descendants, kill
+from prelude import Path, os, sys, time
 
 from resources.settings.engine import EngineConfig
 

@@ -3,22 +3,15 @@
 Each node has a scratch that no other sees, and the store is a Ceph RADOS gateway's.
 """
 
-from __future__ import annotations
-
-import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-import pytest
 import yaml
 from builders import hashes
 from faults.fault_runs import VERIFY, Site, make_site, run, start
+from prelude import Iterator, Path, hashlib, os, pytest, time
 from rados_gateway import Gateway
 
 from corpus_loader.places.objects import Objects

@@ -3,21 +3,16 @@
 The head is started as KubeRay does. The driver has a network of its own, as a pod has.
 """
 
-from __future__ import annotations
-
-import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.request import urlopen
 
-import pytest
 import yaml
 from builders import hashes
 from command_line import until
 from faults.fault_runs import BUILD, make_site, run
+from prelude import Iterator, Path, os, pytest
 
 from tests.cluster.ray_nodes import RAY, SMALL, prepare_environment
 

@@ -4,22 +4,16 @@ Two nodes of one core in network namespaces, with a head and a Ceph gateway on t
 bridge. `pytest -o log_cli=true` prints the table of docs/ray.md.
 """
 
-from __future__ import annotations
-
 import logging
-import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
 from datetime import datetime
-from pathlib import Path
 
-import pytest
 from faults.fault_runs import Site, start
+from prelude import Callable, Iterator, Path, os, pytest, time
 
 from resources.engine.map_parts import map_parts
 from resources.engine.ray_tasks import end_drivers

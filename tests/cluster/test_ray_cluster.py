@@ -3,22 +3,16 @@
 The cluster is real: a head and two nodes, on loopback, in namespaces of their own.
 """
 
-from __future__ import annotations
-
 import logging
-import os
 import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
-import pytest
 import yaml
 from builders import hashes, open_corpus, write_corpus
 from faults.fault_runs import Site, kill_everything, make_site, run, start, wait_for
+from prelude import Any, Callable, Iterator, Path, os, pytest
 
 from resources.engine import ray_tasks
 from resources.engine.map_parts import map_parts

@@ -3,20 +3,15 @@
 The cluster is real: its controller and two nodes, all of this machine.
 """
 
-from __future__ import annotations
-
-import os
 import secrets
 import socket
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 import yaml
 from builders import hashes
 from command_line import until
 from faults.fault_runs import CORPUS, make_site, published, run
+from prelude import Iterator, Path, os, pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(

@@ -153,6 +153,7 @@ def test_custom_rules_do_not_run_when_a_corpus_is_loaded(
 def test_presets_are_listed_and_printed_as_yaml(config: Path, corpus: Command) -> None:
     assert "gopher-repetition: 14 rules" in corpus(config, "presets")[1]
     assert "min_sentences: 3" in corpus(config, "presets", "c4")[1]
+    assert json.loads(corpus(config, "rules", "presets", "c4", "--json")[1])["lines"]["c4"]
     code, printed = corpus(config, "presets", "c5")
     assert code == 2 and "did you mean c4" in printed
 

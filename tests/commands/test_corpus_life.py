@@ -14,10 +14,8 @@ from pipeline_defs.commands.life.verify import find_faults
 from pipeline_defs.commands.main import main
 from pipeline_defs.commands.states.diff import (
     ABSENT,
+    CHANGES,
     KEPT,
-    DocumentChange,
-    DocumentChanges,
-    Sample,
     show_documents,
 )
 from pipeline_defs.commands.states.tag import make_tag
@@ -158,9 +156,10 @@ def test_a_diff_names_documents_that_came_and_went_with_the_reason(
 def test_a_diff_shows_no_control_characters_of_documents(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    change = DocumentChange(ABSENT, KEPT, 1, (Sample("00", f"{HIDDEN}[red]"),))
+    rows = [(ABSENT, KEPT, 1, [{"doc_id": "00", "text": f"{HIDDEN}[red]"}])]
+    changes = pl.DataFrame(rows, CHANGES, orient="row")
 
-    show_documents(DocumentChanges((change,), 1, 0))
+    show_documents({"changes": changes, "parts_read": 1, "parts_alike": 0})
 
     shown = capsys.readouterr().out
     assert HIDDEN not in shown
@@ -182,7 +181,10 @@ def test_a_rollback_is_told_and_held_until_it_is_released(corpus: Any, cli: Cli)
     assert LONGER in texts(corpus, "prose")
     assert OF_BOTH not in texts(corpus, "notes")
 
-    assert main(["states", "rollback", "prose", "--to", "1", "--reason", "bad file"]) == 0
+    back = ("states", "rollback", "prose", "--to", "1", "--reason", "bad file")
+    told = cli.json(*back)
+    assert (told["source"], told["state"], told["reason"]) == ("prose", "1", "bad file")
+    assert {"stage": "raw", "manifest": 3, "says_what": 1} in told["stages"]
     assert fingerprints(corpus) == first
     newest = cli.json("states", "history", "prose")["entries"][0]
     assert (newest["number"], newest["same_as"], newest["run_id"]) == (3, 1, "")
@@ -198,7 +200,7 @@ def test_a_rollback_is_told_and_held_until_it_is_released(corpus: Any, cli: Cli)
 
         build(corpus, instance, "mix_corpus")
         assert not find_faults(corpus.store).faults
-        assert main(["states", "rollback", "prose", "--release"]) == 0
+        assert cli.json("states", "rollback", "prose", "--release")["state"] is None
         build(corpus, instance, "build_corpus")
         assert fingerprints(corpus)[:3] == before[:3]
         stays = [*texts(corpus, "prose"), *texts(corpus, "notes")]

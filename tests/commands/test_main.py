@@ -3,16 +3,55 @@
 import subprocess
 from importlib.metadata import version
 
-from prelude import Path, pytest, re, sys
+from cyclopts import App
+from prelude import Iterator, Path, pytest, re, sys
 from verbs import Cli
 
-from pipeline_defs.commands.main import MOVED, VERBS, WITHDRAWN, Noun
+from pipeline_defs.commands.main import MOVED, VERBS, WITHDRAWN, Noun, app
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/commands.md"
 ALL_VERBS = sorted(verb for verbs in VERBS.values() for verb in verbs)
 NOUNS = {name: verb for of in VERBS.values() for name, verb in of.items() if isinstance(verb, Noun)}
 NESTED_VERBS = [(noun, verb) for noun, verbs in NOUNS.items() for verb in verbs.verbs]
+
+WITHOUT_JSON = {  # verbs that act, or whose output is a file or a line for another program
+    "completion": "a script for the shell",
+    "disclose": "`--form json` is one of its forms",
+    "duplicates ledger": "always JSON",
+    "init": "writes a project",
+    "push": "sends files",
+    "quarantine replay": "runs a stage",
+    "rules renew": "runs a stage",
+    "shards ledger": "writes files",
+    "shards path": "a path for a shell variable",
+    "slurm": "a script for sbatch",
+    "takedown export": "writes a file",
+    "takedown withdraw": "records a request",
+    "tokenizer path": "a path for a shell variable",
+    "tokenizer retrain": "runs a stage",
+    "ui": "serves pages",
+}
+
+
+def verbs_of(parent: App, *words: str) -> Iterator[tuple[str, App]]:
+    """Yield every verb, and those of nouns and of verbs, by their words."""
+    for name in parent:
+        if not name.startswith("-"):
+            verb, path = parent[name], (*words, name)
+            if verb.default_command is not None:
+                yield " ".join(path), verb
+            yield from verbs_of(verb, *path)
+
+
+def test_every_verb_that_shows_something_prints_json() -> None:
+    every = dict(verbs_of(app))
+    names = {
+        path: {name for option in verb.assemble_argument_collection() for name in option.names}
+        for path, verb in every.items()
+    }
+    assert {*ALL_VERBS} - {*NOUNS} <= names.keys() and "takedown prove" in names
+    assert {path for path, of_verb in names.items() if "--json" not in of_verb} == {*WITHOUT_JSON}
 
 
 def test_help_lists_every_verb_by_group(cli: Cli) -> None:

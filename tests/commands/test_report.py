@@ -38,6 +38,10 @@ def test_the_page_needs_nothing_else_and_shows_no_markup_or_personal_data(
     assert cli.out("report", "--out", str(tmp_path / "page.html")).strip().endswith("page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
 
+    told = cli.json("report")
+    assert told["page"] == str(page_path(corpus.store.root))
+    assert {row["source"]: row["records"] for row in told["overview"]}["notes"] == 41
+    assert MAIL not in str(told) and "funnel" not in told and told["funnel_rows"]
     assert cli.out("report").strip() == str(page_path(corpus.store.root))
     assert page_path(corpus.store.root).read_text("utf-8") == page
     assert len(page.encode()) < 2_000_000 and not LOADED.search(page)
@@ -59,7 +63,7 @@ def test_what_changed_since_the_state_before_is_told(
     page = page_path(corpus.store.root).read_text("utf-8")
     changed = page[page.index('id="changes"') : page.index('id="failures"')]
     assert '<td data-name="what">removed: input/prose/b.jsonl</td>' in changed
-    assert "<td>raw: kept</td>" in changed
+    assert '<td data-name="what">raw: kept</td>' in changed
 
 
 def test_a_takedown_removes_the_page_and_a_clean_up_leaves_it(

@@ -93,6 +93,9 @@ def test_a_sample_is_counted_and_excerpts_are_marked(place: Path, cli: Cli) -> N
     assert 100 < int(fewest) < int(most) < 2000
     assert "code: rejected, page." in out
     assert "⟦" in out and "code: kept" in out
+    told = cli.json("try", str(SAMPLE / "code"))
+    assert told["sources"]["code"]["kept"] == int(kept)
+    assert any(text["title"] == "code: kept" for text in told["excerpts"])
     assert not (place / "my_corpus").exists() and [*place.iterdir()] == []
 
 

@@ -6,7 +6,6 @@ They work on Dagster's own web server, and are refused by ours.
 import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -17,6 +16,7 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import EmptyWorkspaceTarget
 from dagster_webserver.app import create_app_from_workspace_process_context
 from prelude import Any, Iterator, json, pytest
+from served import served_folder
 
 from pipeline_defs.commands.look.ui import guarded_app, listen
 from pipeline_defs.commands.look.ui_guard import hosts_of
@@ -56,13 +56,6 @@ FRAME = """new Promise(done => {
 })"""
 SAME_ORIGIN = """fetch("/graphql", {method: "POST", body: body,
     headers: {"Content-Type": "application/json"}}).then(answer => answer.text())"""
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serve an empty folder, and log nothing."""
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
 
 
 @dataclass(frozen=True)
@@ -124,14 +117,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 else guarded_app(context, hosts_of([], ports[name]))
             )
             stack.enter_context(serving(app, bound))
-        handler = lambda *given: Quiet(*given, directory=str(folder))  # noqa: E731
-        elsewhere = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), handler))
-        thread = threading.Thread(target=elsewhere.serve_forever)
-        thread.start()
-        stack.callback(thread.join)
-        stack.callback(elsewhere.shutdown)
+        elsewhere = stack.enter_context(served_folder(folder))
         browser = stack.enter_context(running_browser(folder / "profile"))
-        foreign = browser.open(f"http://evil.example:{elsewhere.server_port}/")
+        foreign = browser.open(f"{elsewhere.replace('127.0.0.1', 'evil.example')}/")
         yield Site(instance, browser, foreign, ports)
 
 

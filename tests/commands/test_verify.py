@@ -161,6 +161,11 @@ def test_the_command_repairs_and_its_runs_are_in_dagsters_records(
 
     found = cli.out("verify", code=1)
     assert f"{victim}: sha256 " in found and "1 differ" in found and "MB/s" in found
+    told = json.loads(cli.out("verify", "--json", code=1))
+    [differing] = told["differing"]
+    assert differing["file"] == str(victim) and f": {differing['what']}\n" in found
+    assert (differing["stage"], differing["partition"]) == ("sharded", "prose")
+    assert f"{told['files']:,} files, " in found and told["repaired"] == []
     said = cli.out("verify", "--repair")
     assert "rebuilt sharded[prose]: g0001-shard-00000 (1 computed, 5 as they were)" in said
     assert said.endswith("all as published\n")
@@ -211,6 +216,10 @@ def test_a_copied_folder_is_compared_with_its_own_manifest(
 
     said = cli.out("verify", "--folder", str(copied), code=1)
     assert "shard-00000.spans: sha256 " in said and "shard-00001.bin: missing" in said
+    told = json.loads(cli.out("verify", "--folder", str(copied), "--json", code=1))
+    assert {Path(each["file"]).name: each["what"] for each in told["differing"]}[
+        "shard-00001.bin"
+    ] == "missing"
     assert main(["verify", "--folder", str(tmp_path)]) == 2
 
 

@@ -9,34 +9,26 @@ for themselves are not counted: what they write is named by the calls before and
 PYTHONPATH=tests .venv/bin/python -m faults.crash_points --points 1000 --only night
 """
 
-from __future__ import annotations
-
 import argparse
 import errno
-import os
 import random
-import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
-import time
 import traceback
 import zlib
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing import get_context
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-import pytest
 from builders import open_corpus, records, sentence, write_jsonl
+from prelude import Any, Callable, Counter, Path, os, pytest, re, sys, time
 
 Fault = Literal["kill", "EIO", "ENOSPC"]
 CALLS = {

@@ -4,16 +4,12 @@ A trial returns None if nothing was lost, else what was: a byte that differs fro
 faults, a command that hangs, a fault that nothing tells of.
 """
 
-from __future__ import annotations
-
-import os
 import random
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 
 from faults.fault_runs import (
     BUILD,
@@ -33,6 +29,7 @@ from faults.fault_runs import (
     start,
     wait_for,
 )
+from prelude import Callable, Iterator, Path, os
 
 from resources.store.store import Store
 

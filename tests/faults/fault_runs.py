@@ -4,21 +4,16 @@ A disturbance is tied to the files that a stage has published, never to seconds:
 meets it at the same place of the flow.
 """
 
-from __future__ import annotations
-
-import os
 import random
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from pathlib import Path
 
 from builders import hashes, write_corpus
+from prelude import Iterator, Path, os, sys, time
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = (sys.executable, "-m", "pipeline_defs.commands.main")

@@ -3,18 +3,13 @@
 PYTHONPATH=tests .venv/bin/python -m faults.fault_table --seed 1 --kills 200 --kind kill
 """
 
-from __future__ import annotations
-
 import argparse
 import random
-import sys
 import tempfile
-import time
-from collections import Counter
-from pathlib import Path
 
 from faults.fault_kinds import KINDS, attempt
 from faults.fault_runs import ENGINES, make_site, run
+from prelude import Counter, Path, sys, time
 
 
 def main() -> int:

@@ -6,21 +6,13 @@ After each disturbed build the same command runs once more, and its store is com
 was built without disturbance. As processes read on, a build meets up to MOST_IN_BUILD of them.
 """
 
-from __future__ import annotations
-
 import argparse
-import os
 import random
 import resource
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-import time
-from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 
 from builders import open_corpus, sentence, write_corpus
 from faults.fault_runs import (
@@ -36,6 +28,7 @@ from faults.fault_runs import (
     start,
 )
 from faults.fault_table import write
+from prelude import Callable, Counter, Path, os, sys, time
 
 NUM_PAGES = 150
 MOST_IN_BUILD = 10

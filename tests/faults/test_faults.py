@@ -3,12 +3,10 @@
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from faults.fault_kinds import KINDS, attempt
 from faults.fault_runs import ENGINES, Site, make_site, run
+from prelude import Iterator, Path, pytest
 
 pytestmark = pytest.mark.slow
 

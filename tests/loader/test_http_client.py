@@ -3,11 +3,10 @@
 import socket
 import threading
 from contextlib import ExitStack, suppress
-from http.server import BaseHTTPRequestHandler
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from prelude import Callable, Iterator, Path, pytest, time
-from served import served
+from served import Answering, served
 from tables import cases
 
 from corpus_loader.places import http_client
@@ -25,7 +24,7 @@ from corpus_loader.places.transports import Interrupted
 Speech = Callable[[socket.socket], None]
 
 
-class Site(BaseHTTPRequestHandler):
+class Site(Answering):
     """Answers "here", redirects from paths in `redirects`, and has no file "gone"."""
 
     redirects: ClassVar[dict[str, str]] = {}
@@ -39,15 +38,10 @@ class Site(BaseHTTPRequestHandler):
             self.send_error(404, f"nothing at {self.path}")
             return
         target = self.redirects.get(self.path)
-        self.send_response(302 if target else 200)
         if target:
-            self.send_header("Location", target)
-        self.send_header("Content-Length", "0" if target else "4")
-        self.end_headers()
-        self.wfile.write(b"" if target else b"here")
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+            self.answer(302, {"Location": target, "Content-Length": "0"}, b"")
+        else:
+            self.answer(200, {"Content-Length": "4"}, b"here")
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@
 import base64
 import subprocess
 import urllib.parse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from threading import Event
 from typing import Any, ClassVar
 
 import dagster as dg
 from builders import SHARED_TEXT, hashes, open_corpus, sentence, write_corpus
 from prelude import Iterator, Path, json, os, pl, pytest, sys
+from served import Answering, served
 
 from assets.raw.places import downloads
 from corpus_loader.places import transports
@@ -31,7 +31,7 @@ REASONS = {
 }
 
 
-class Site(BaseHTTPRequestHandler):
+class Site(Answering):
     """Gives documents to who has the secret of a path, each with an ETag; other answers fail."""
 
     texts: ClassVar[dict[str, list[str]]] = {}
@@ -53,28 +53,18 @@ class Site(BaseHTTPRequestHandler):
         if url.path.endswith("late.jsonl"):
             self.released.wait(20)
         elif url.path.endswith("away.jsonl"):
-            self.send_response(302)
-            self.send_header("Location", f"ftp://{MARK}:{MARK}@127.0.0.1{self.path}")
-            self.end_headers()
+            self.answer(302, {"Location": f"ftp://{MARK}:{MARK}@127.0.0.1{self.path}"}, b"")
         elif "gone" in url.path:
             self.send_error(404, f"nothing at {self.path}, {self.headers['Authorization']}")
         elif not is_allowed[url.path.split("/")[1]]:
             self.send_error(403)
         elif self.headers.get("If-None-Match") == '"v1"':
-            self.send_response(304)
-            self.end_headers()
+            self.answer(304, {}, b"")
         else:
             self.sent.append(url.path)
             lines = (json.dumps({"text": text}) + "\n" for text in self.texts[url.path])
             body = "".join(lines).encode()
-            self.send_response(200)
-            self.send_header("ETag", '"v1"')
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+            self.answer(200, {"ETag": '"v1"', "Content-Length": str(len(body))}, body)
 
 
 def basic(pair: str) -> str:
@@ -93,13 +83,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(Site, "sent", [])
     monkeypatch.setattr(Site, "texts", {path: texts(n) for n, path in enumerate(PATHS)})
     Site.released.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"127.0.0.1:{server.server_port}"
+    with served(Site) as url:
+        yield url.removeprefix("http://")
         Site.released.set()
-        server.shutdown()
-        thread.join()
 
 
 PATHS = (

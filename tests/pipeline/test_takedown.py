@@ -11,7 +11,7 @@ from planted_documents import (
     word,
     write_planted,
 )
-from prelude import Any, Iterator, Path, np, pl, pytest, re
+from prelude import Any, Iterator, Path, json, np, pl, pytest, re
 from tokenizers import Tokenizer
 from verbs import Cli
 
@@ -126,6 +126,9 @@ def test_a_hundred_documents_and_their_copies_are_found_and_gone(
     assert corpus.store.newest("raw", "planted").stats.rejected == {"taken_down": 300}
     assert corpus.store.newest("raw", "planted").stats.rows_kept == 9
     assert newest_fingerprints(corpus, "filtered", "prose") == before
+    told = json.loads(cli.out("takedown", "prove", "--json", code=1))
+    assert {each["manifest"] for each in told["held"] if each["stage"] == "raw"} == {1}
+    assert {each["takedown"] for each in told["remaining"]} <= {*range(1, len(requests) + 1)}
     said = cli.out("takedown", "prove", code=1)
     assert "--purge --tag v1 removes it" in said, "older manifests have them"
     said = cli.out("takedown", "prove", "--purge", code=1)
@@ -138,7 +141,12 @@ def test_a_hundred_documents_and_their_copies_are_found_and_gone(
 
 
 def test_a_near_copy_is_meant_although_nobody_asked_for_it(corpus: Any, cli: Cli) -> None:
-    said = cli.out("takedown", "--url", url_of(1), "--reason", "asked for")
+    asked = ("takedown", "--url", url_of(1), "--reason", "asked for")
+    told = cli.json(*asked, "--dry-run")
+    [request] = told["requests"]
+    assert (request["number"], request["documents"], len(told["documents"])) == (None, 3, 3)
+    assert told["next"] == []
+    said = cli.out(*asked)
     doc_id = doc_id_of(corpus, url_of(1))
     assert ": 3 documents in" in said and "Near copies that stay" not in said
     assert sharding(corpus) == (0.0, 0), "no row stays marked until the next shards"
@@ -150,6 +158,8 @@ def test_a_near_copy_is_meant_although_nobody_asked_for_it(corpus: Any, cli: Cli
     assert of_states == [[1], []]
     said = cli.out("takedown", "prove", code=1)
     assert f"Document {doc_id} ({url_of(1)}) of takedown 1 (asked for) remains in" in said
+    remaining = json.loads(cli.out("takedown", "prove", "--json", code=1))["remaining"]
+    assert (doc_id, url_of(1)) in {(each["document"], each["url"]) for each in remaining}
     assert main(["takedown", "prove", "--purge"]) == 0
     assert not files_with(corpus, 1)
     assert corpus.store.newest("sharded", "planted").stats.rows_kept > 20

@@ -1,11 +1,9 @@
 """Sources of Common Crawl: a list of paths, below a folder or a web server."""
 
 import gzip
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 from prelude import Path, pytest
+from served import served_folder
 
 from assets.raw.places.find_inputs import Inputs, find_inputs
 from resources.errors import InputError
@@ -66,21 +64,13 @@ def test_a_larger_share_holds_the_files_of_a_smaller_one(tmp_path: Path) -> None
 
 def test_files_of_a_crawl_are_found_behind_a_web_server(tmp_path: Path) -> None:
     paths = mirror(tmp_path / "mirror")
-    handler = partial(QuietHandler, directory=str(tmp_path / "mirror"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        base = f"http://127.0.0.1:{server.server_port}/"
+    with served_folder(tmp_path / "mirror") as url:
+        base = f"{url}/"
         inputs = found(tmp_path, "?segments=3", base)
-        server.shutdown()
 
     assert [file.name for file in inputs.files] == [base + path for path in sorted(paths[9:])]
     local = (tmp_path / "mirror" / paths[9]).read_bytes()
     assert inputs.files[0].bytes == len(local)
-
-
-class QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def test_a_listed_file_that_the_mirror_lacks_is_left_out_with_a_reason(tmp_path: Path) -> None:

@@ -3,11 +3,10 @@
 import base64
 import gzip
 import socket
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 from answering_site import Site, answering_site
 from prelude import Iterator, Path, pytest
+from served import Answering, served
 
 from assets.raw.places import downloads
 from assets.raw.places.find_inputs import find_inputs
@@ -163,25 +162,15 @@ def test_a_server_that_keeps_the_connection_open_costs_a_moment(
 ) -> None:
     monkeypatch.setattr(http_client, "CLOSE_SECONDS", 0.05)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Answering):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(LINE)))
-            self.end_headers()
-            self.wfile.write(LINE)
+            self.answer(200, {"Content-Length": str(len(LINE))}, LINE)
             self.close_connection = False  # though it was asked to close
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        file = find(tmp_path, f"http://127.0.0.1:{server.server_port}/a.jsonl")
-        server.shutdown()
-        thread.join()
+    with served(Handler) as url:
+        file = find(tmp_path, f"{url}/a.jsonl")
 
     assert file.bytes == len(LINE)
 

@@ -1,12 +1,11 @@
 """The hook of a failed run: a real web server, real programs."""
 
-import http.server
-import threading
 from contextlib import suppress
 
 import psutil
 from builders import open_corpus, write_corpus
 from prelude import Any, Iterator, Path, json, pytest, sys, time
+from served import Answering, served
 
 from resources.runs.failure_hook import WEBHOOK_VARIABLE, RunMessage, tell_once
 from resources.runs.run_notes import StepFault
@@ -16,7 +15,7 @@ SECRET = "T0K3N-of-the-hook"
 WRITE = "import sys; open('got.json', 'a').write(sys.stdin.read())"
 
 
-class Receiver(http.server.BaseHTTPRequestHandler):
+class Receiver(Answering):
     """Keeps what it gets; the path says how it answers."""
 
     got: list[tuple[str, Any]]
@@ -30,13 +29,9 @@ class Receiver(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(b"x")
                 time.sleep(0.1)
             return
-        self.send_response(302 if "moved" in self.path else 404 if "gone" in self.path else 200)
-        if "moved" in self.path:
-            self.send_header("Location", "/elsewhere")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        pass
+        is_moved = "moved" in self.path
+        status = 302 if is_moved else 404 if "gone" in self.path else 200
+        self.answer(status, {"Location": "/elsewhere"} if is_moved else {}, b"")
 
 
 @pytest.fixture
@@ -44,11 +39,8 @@ def receiver() -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """Address of a web server, and what it got."""
     got: list[tuple[str, Any]] = []
     handler = type("Kept", (Receiver,), {"got": got})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", got
-        server.shutdown()
+    with served(handler) as url:
+        yield url, got
 
 
 def message(run_id: str = "1234") -> RunMessage:

@@ -1,17 +1,12 @@
 """Tests against real servers, which `make servers` runs."""
 
-from __future__ import annotations
-
 import itertools
-import os
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import dagster as dg
-import pytest
 from command_line import ROOT
 from postgres_server import PostgresServer, postgres_server
+from prelude import Iterator, Path, os, pytest
 from rados_gateway import Gateway
 
 NUMBERS = itertools.count(1)

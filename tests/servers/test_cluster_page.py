@@ -1,18 +1,13 @@
 """The commands of docs/cluster.md, as far as one machine with real servers takes them."""
 
-from __future__ import annotations
-
-import os
 import subprocess
-import sys
-from pathlib import Path
 
 import dagster as dg
-import pytest
 import yaml
 from builders import write_corpus
 from command_line import ROOT
 from documented import blocks
+from prelude import Path, os, pytest, sys
 
 
 @pytest.mark.usefixtures("records")

@@ -1,25 +1,17 @@
 """The services of deploy/compose.yaml that are ours, run here: their commands and health checks."""
 
-from __future__ import annotations
-
 import itertools
-import json
-import os
 import subprocess
-import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Any
 
 import dagster as dg
-import pytest
 import yaml
 from builders import write_corpus
 from command_line import ROOT, until
 from postgres_server import free_port
+from prelude import Any, Iterator, Path, json, os, pytest, sys
 
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())["services"]
 OURS = ("code", "daemon", "web")  # each needs those before it

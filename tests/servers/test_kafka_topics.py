@@ -1,14 +1,9 @@
 """Topics of Kafka, by the protocol that the mock brokers of librdkafka speak."""
 
-from __future__ import annotations
+from collections.abc import Sequence
 
-import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
-
-import pytest
 from builders import Build, open_corpus, published, sentence, write_corpus
+from prelude import Any, Iterator, Path, json, pytest
 
 PARTITIONS = 4  # of a topic that the mock brokers make
 

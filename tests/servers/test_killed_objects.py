@@ -1,19 +1,13 @@
 """Sources on a Ceph RADOS gateway: runs that are killed, and records that are replayed."""
 
-from __future__ import annotations
-
 import gzip
-import json
 import signal
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-import pytest
 from builders import Build, hashes, open_corpus, published, sentence, write_corpus, write_jsonl
 from command_line import until
 from flaky_proxy import flaky_proxy
 from many_runs import begin_raw, exit_codes
+from prelude import Any, Path, json, pl, pytest
 from rados_gateway import Gateway
 
 from assets.raw.places.patch_files import read_patches

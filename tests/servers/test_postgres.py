@@ -1,24 +1,17 @@
 """Dagster's records in PostgreSQL: many writers at once, and a server that is killed."""
 
-from __future__ import annotations
-
-import os
-import re
 import shutil
 import subprocess
 import tempfile
-import time
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import dagster as dg
 import psutil
-import pytest
 from builders import Build, hashes, open_corpus, write_corpus
 from command_line import LONGEST_SECONDS, start, until
 from many_runs import begin_runs, exit_codes
 from postgres_server import USER, PostgresServer, free_port
+from prelude import Iterator, Path, os, pytest, re, time
 
 from pipeline_defs.commands.unexpected_errors import records_fault
 

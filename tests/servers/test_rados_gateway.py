@@ -1,24 +1,14 @@
 """The layer over object storage and the loader, against a Ceph RADOS gateway that is disturbed."""
 
-from __future__ import annotations
-
 import gzip
-import hashlib
-import json
-import os
 import shutil
 import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable
-from pathlib import Path
 
-import polars as pl
-import pytest
 from builders import Build, hashes, open_corpus, published, sentence, write_corpus, write_jsonl
 from flaky_proxy import flaky_proxy
 from loader_corpus import numbered_rows, write_phase
+from prelude import Callable, Path, hashlib, json, os, pl, pytest, sys, time
 from rados_gateway import ACCESS_KEY, SECRET_KEY, Gateway
 
 from corpus_loader.places import transports

@@ -1,20 +1,13 @@
 """Streams of a real Redis: every entry once, whatever is killed, and whatever it trims."""
 
-from __future__ import annotations
-
-import json
-import os
 import shutil
 import signal
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import dagster as dg
-import pytest
 from builders import Build, hashes, open_corpus, published, sentence, write_corpus, write_jsonl
 from command_line import start_raw, until
+from prelude import Any, Iterator, Path, json, os, pytest
 from redis_server import PASSWORD, RedisServer, redis_server
 
 from pipeline_defs.commands.life.repair import repair

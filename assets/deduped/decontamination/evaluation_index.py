@@ -20,8 +20,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.text.buffers import TextBuffers, code_point_entries, text_buffers
-from assets.text.table_rows import numbers_between
 from assets.text.text_form import text_form
+from resources.numbers_between import numbers_between
 from resources.settings.decontamination import MOST_UNITS, Ngram, Unit
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from assets.deduped.index.band_index import (
     slice_of_part,
 )
 from assets.deduped.index.ledger import Order, read_order
-from assets.text.table_rows import numbers_between
 from resources.corpus import Corpus
 from resources.exchange import keys_with_prefix
+from resources.numbers_between import numbers_between
 from resources.settings.named_files import read_named_file
 from resources.store.mapped_files import map_array
 from resources.store.published import PublishedArray, PublishedFile

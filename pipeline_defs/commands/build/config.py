@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
-from pipeline_defs.commands.terminal import Json, say
+from pipeline_defs.commands.terminal import Json, print_json, say
 from resources.errors import UsageError, check_name
 from resources.settings.faults import inner_model
 from resources.settings.filtering.presets import PRESETS
@@ -69,18 +69,23 @@ def schema_text() -> str:
 def presets(
     name: Annotated[str | None, Parameter(help="Preset to print as pipeline.yaml has it.")] = None,
     /,
+    *,
+    json: Json = False,
 ) -> int:
     """Print the names of the presets and how many rules each sets, or one as YAML."""
-    if name is None:
+    if name is not None:
+        check_name("preset", name, PRESETS)
+    if json:
+        print_json(PRESETS if name is None else PRESETS[name])
+    elif name is None:
         from assets.filtered.rules.rules import rules_for  # Polars, which the keys do not need
         from resources.settings.filtering.filters import FilterConfig
 
         for preset in PRESETS:
             rules = rules_for(FilterConfig.model_validate({"presets": [preset]}).rules)
             say(f"{preset}: {len(rules)} rules")
-        return 0
-    check_name("preset", name, PRESETS)
-    sys.stdout.write(yaml.safe_dump(PRESETS[name], sort_keys=False))
+    else:
+        sys.stdout.write(yaml.safe_dump(PRESETS[name], sort_keys=False))
     return 0
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-import msgspec
 from cyclopts import Parameter
 
 from assets.stages import BY_NAME, ancestors, used_stages
@@ -30,28 +29,6 @@ STEP_SECONDS = 0.4  # a step with nothing to compute (docs/architecture.md)
 MOST_REASONS = 4  # shown of one partition of a stage
 # "part", "stage/part", "stage/partition/part", and as errors have it: "stage[partition] part name"
 NAME = re.compile(r"(?:(\w+)(?:[/\[]([\w-]+)\]?)?(?:/| part ))?([\w.-]+)")
-
-
-class Reason(msgspec.Struct, frozen=True):
-    """Why parts of a partition would be computed, how many, and the first of them."""
-
-    why: tuple[str, ...]
-    parts: int
-    example: str
-
-
-class PartState(msgspec.Struct, frozen=True):
-    """A part as it is published, its ingredients, and what the next run would do to it."""
-
-    stage: str
-    partition: str
-    part: str
-    is_published: bool
-    fingerprint: str
-    files: tuple[str, ...]
-    made_of: dict[str, str]
-    next_run: str
-    why: tuple[str, ...]
 
 
 def print_forecast(corpus: Corpus, sources: Sequence[str], last: str, *, json: bool) -> int:
@@ -100,7 +77,7 @@ def as_record(each: Forecast) -> dict[str, Any]:
         "reuse": each.reused,
         "drop": len(each.gone),
         "cpu_seconds": round(each.cpu_seconds, 3),
-        "reasons": list(reasons_of(each)),
+        "reasons": [*reasons_of(each)],
     }
 
 
@@ -112,12 +89,12 @@ def numbers_of(each: Forecast) -> dict[str, Any]:
     return parts | sizes | {"CPU_s": each.cpu_seconds}
 
 
-def reasons_of(each: Forecast) -> Iterator[Reason]:
-    """Yield the reasons of a partition's parts, the most frequent first."""
+def reasons_of(each: Forecast) -> Iterator[dict[str, Any]]:
+    """Yield the reasons of a partition's parts with an example, the most frequent first."""
     counts = Counter(part.why for part in each.computed.values())
     for why, count in counts.most_common():
         example = next(part.name for part in each.computed.values() if part.why == why)
-        yield Reason(why, count, example)
+        yield {"why": why, "parts": count, "example": example}
 
 
 def lines_of(each: Forecast) -> Iterator[str]:
@@ -125,8 +102,8 @@ def lines_of(each: Forecast) -> Iterator[str]:
     title = f"{each.stage}[{each.partition}]"
     listed = list(reasons_of(each))
     for reason in listed[:MOST_REASONS]:
-        parts = "1 part" if reason.parts == 1 else f"{reason.parts:,} parts"
-        yield f"{title}: {parts} ({reason.example}): {'; '.join(reason.why)}"
+        parts = "1 part" if reason["parts"] == 1 else f"{reason['parts']:,} parts"
+        yield f"{title}: {parts} ({reason['example']}): {'; '.join(reason['why'])}"
     if len(listed) > MOST_REASONS:
         yield f"{title}: {len(listed) - MOST_REASONS:,} more reasons: `corpus explain PART`"
     if each.note:
@@ -148,7 +125,7 @@ def explain(
     stages = used_stages(corpus.settings)
     if stage is not None:
         check_name("stage", stage, stages)
-    states: list[PartState] = []
+    states: list[dict[str, Any]] = []
     known: set[str] = set()
     for each in forecast(corpus):
         if stage in (None, each.stage) and partition in (None, each.partition):
@@ -157,7 +134,7 @@ def explain(
             known |= names - {NEW}
             if name in names:
                 states.append(state_of(corpus, stages[each.stage], each, manifest, name))
-    check_name("part", name, sorted({*known, *(state.part for state in states)}))
+    check_name("part", name, sorted({*known, *(state["part"] for state in states)}))
     if json:
         print_json(states)
     else:
@@ -168,23 +145,21 @@ def explain(
 
 def state_of(
     corpus: Corpus, stage: Stage[Any, Any], each: Forecast, manifest: Manifest | None, name: str
-) -> PartState:
-    """Return the state of a part of a partition that is published, to be computed, or both."""
+) -> dict[str, Any]:
+    """Return a part of a partition as it is published, and what the next run would do to it."""
     published = [part for part in manifest.parts if part.name == name] if manifest else []
     action = "dropped: its input is gone" if name in each.gone else "reused"
     if name in each.computed:
         action = "computed" if each.is_exact else "computed, as far as can be told"
-    return PartState(
-        each.stage,
-        each.partition,
-        name,
-        bool(published),
-        published[0].fingerprint if published else "",
-        tuple(file.path for part in published for file in part.files),
-        ingredients(corpus, stage, manifest, name) if manifest and published else {},
-        action,
-        each.computed[name].why if name in each.computed else (),
-    )
+    return {
+        **{"stage": each.stage, "partition": each.partition, "part": name},
+        "is_published": bool(published),
+        "fingerprint": published[0].fingerprint if published else "",
+        "files": [file.path for part in published for file in part.files],
+        "made_of": ingredients(corpus, stage, manifest, name) if manifest and published else {},
+        "next_run": action,
+        "why": each.computed[name].why if name in each.computed else (),
+    }
 
 
 def ingredients(
@@ -206,13 +181,13 @@ def ingredients(
     return found
 
 
-def show_part(state: PartState) -> None:
+def show_part(state: Mapping[str, Any]) -> None:
     """Print a part for people."""
-    say(f"{state.stage}[{state.partition}] part {state.part}")
-    if state.is_published:
-        say(f"  published, fingerprint {state.fingerprint}")
-        say(*(f"  file {path}" for path in state.files))
-        say(*(f"  made of {name}: {value}" for name, value in state.made_of.items()))
+    say("{stage}[{partition}] part {part}".format_map(state))
+    if state["is_published"]:
+        say(f"  published, fingerprint {state['fingerprint']}")
+        say(*(f"  file {path}" for path in state["files"]))
+        say(*(f"  made of {name}: {value}" for name, value in state["made_of"].items()))
     else:
         say("  not published")
-    say(f"  next run: {state.next_run}", *(f"  because {reason}" for reason in state.why))
+    say(f"  next run: {state['next_run']}", *(f"  because {reason}" for reason in state["why"]))

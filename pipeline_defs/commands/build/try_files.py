@@ -25,7 +25,7 @@ from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.read_chunks import read_chunks, whole
 from corpus_loader.places.stage_names import FILTERED
 from corpus_loader.places.url_secrets import shown
-from pipeline_defs.commands.answers import print_rows
+from pipeline_defs.commands.answers import nested, print_frame
 from pipeline_defs.commands.build.init import (
     CONFIG_NAME,
     OfDomain,
@@ -39,7 +39,7 @@ from pipeline_defs.commands.build.init import (
 from pipeline_defs.commands.build.own_files import Place, Project, placed, places_of
 from pipeline_defs.commands.marked_texts import ShownDocument, show_documents
 from pipeline_defs.commands.rules.sample import Choice, choose, read_samples, rule_in_force
-from pipeline_defs.commands.terminal import as_typed, say
+from pipeline_defs.commands.terminal import Json, as_typed, print_json, say
 from pipeline_defs.forecast.estimation import counts_by_trained
 from pipeline_defs.forecast.sampled_store import (
     publish_raw,
@@ -88,6 +88,7 @@ def try_files(
         str, Parameter(help="Files, folders, globs or URLs (default: the working folder).")
     ],
     domain: OfDomain = "general",
+    json: Json = False,
 ) -> int:
     """Look at a sample of files: what a build would keep, reject and why."""
     wanted = [*dict.fromkeys(where or ".")]
@@ -103,10 +104,12 @@ def try_files(
         for name, documents in tables.items():
             publish_raw(sampled, name, documents)
         run_stages(sampled)
-        say(*(f"left out: {each}" for each in unclear))
+        said = [f"left out: {each}" for each in unclear]
         chosen = () if domain == "general" else ("--domain", domain)
         next_step = as_typed("init", *wanted, "--into", "my_corpus", *chosen)
-        show([*tried(sampled, proposals)], sampled, next_step)
+        if not json:
+            say(*said)
+        show([*tried(sampled, proposals)], sampled, next_step, json=json)
     return 0
 
 
@@ -174,18 +177,25 @@ def tried(sampled: Corpus, proposals: Sequence[Proposal]) -> Iterator[Tried]:
         start = rows.stop
 
 
-def show(sources: Sequence[Tried], sampled: Corpus, next_step: str) -> None:
+def show(sources: Sequence[Tried], sampled: Corpus, next_step: str, *, json: bool) -> None:
     """Print what was found, the numbers of the sample, excerpts, and the next command."""
+    notes = {each.name: [*remarks(each.proposal)] for each in sources}
+    table = pl.DataFrame([*map(row_of, sources)], infer_schema_length=None)
+    documents = [document for each in sources for document in excerpts(each, sampled)]
+    if json:
+        texts = [each._asdict() for each in documents]
+        told = {"sources": nested(table, "source"), "remarks": notes, "excerpts": texts}
+        print_json(told | {"next": next_step})
+        return
     for each in sources:
         limits = f"limits of the domain {each.proposal.domain} (--domain)"
-        say(f"{each.name}: {', '.join(remarks(each.proposal))}; {limits}")
-    print_rows("documents of the sample", map(row_of, sources))
+        say(f"{each.name}: {', '.join(notes[each.name])}; {limits}")
+    print_frame("documents of the sample", table)
     say(
         "Tokens: by a tokenizer of 16,000 entries that was trained on the sample, and by one that "
         "has seen its other half only; that of a build lies between.",
         "Duplicates: a sample has few of the pairs, a build finds more.",
     )
-    documents = [document for each in sources for document in excerpts(each, sampled)]
     show_documents("excerpts", {}, documents, page=None, end=f"Next: {next_step}")
 
 

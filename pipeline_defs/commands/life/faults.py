@@ -98,6 +98,10 @@ class Findings:
         """Return whether nothing differs, and all can be read."""
         return not self.faults and not self.unreadable
 
+    def lines(self) -> list[str]:
+        """Return a line for each file that differs, then the sums."""
+        return [*map(str, self.faults), *self.unreadable, str(self)]
+
     def __str__(self) -> str:
         speed = self.num_bytes / 1e6 / max(self.seconds, 1e-9)
         num_faults = len(self.faults) + len(self.unreadable)

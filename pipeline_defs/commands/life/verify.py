@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
+import polars as pl
 from cyclopts import Parameter
 
 from assets.sharded.shard_files import MANIFEST_NAME
+from assets.sharded.shard_index_files import FolderFile
+from pipeline_defs.commands.answers import answer_lines
 from pipeline_defs.commands.life.faults import (
     REMOVE,
     STRAY,
@@ -18,21 +22,16 @@ from pipeline_defs.commands.life.faults import (
     files_of,
     find_faults,
 )
-from pipeline_defs.commands.terminal import alone_on, say
+from pipeline_defs.commands.terminal import Json, alone_on, say, warn
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
 from resources.errors import UsageError
 from resources.store.records import FileRecord
-from resources.store.store import Store
+from resources.store.scratch import place_of
 
-
-class FolderFile(msgspec.Struct, frozen=True):
-    """Name, size and sha256 of a file in manifest.json of a format's folder."""
-
-    name: str
-    bytes: int
-    sha256: str
+TEXTS = ("file", "what", "next_step", "stage", "partition", "part")
+DIFFERING: dict[str, Any] = {**dict.fromkeys(TEXTS, pl.String), "manifest": pl.Int64}
 
 
 class Folder(msgspec.Struct, frozen=True):
@@ -49,10 +48,11 @@ def verify(
         Parameter(help="Compare a copied shard folder with its manifest.json instead."),
     ] = None,
     repair: Annotated[bool, Parameter(help="Rebuild exactly the parts that differ.")] = False,
+    json: Json = False,
 ) -> int:
     """Verify, and repair if asked to; return 1 if a file differs in the end."""
     if folder is not None:
-        return verify_folder(folder)
+        return verify_folder(folder, json=json)
     corpus = load_corpus()
     store = corpus.store
     if not list(store.partitions()):
@@ -60,35 +60,51 @@ def verify(
         return 1
     if repair:
         prepare_home(store.root)
+    repaired, tell = list[str](), warn if json else say
     with alone_on(store.root, "corpus verify --repair") if repair else nullcontext():
-        findings = found_and_shown(store, is_fast=fast)
+        findings = find_faults(store, is_fast=fast)
         if findings.faults and repair:
-            repair_faults(corpus, findings)
-            findings = found_and_shown(store, is_fast=fast)
-        elif findings.faults:
-            say("`corpus verify --repair` rebuilds exactly the parts that differ.")
+            for line in findings.lines():
+                tell(line)
+            for line in repair_faults(corpus, findings):
+                repaired.append(line)
+                tell(line)
+            findings = find_faults(store, is_fast=fast)
+    advice = "`corpus verify --repair` rebuilds exactly the parts that differ."
+    hint = [advice] if findings.faults and not repair else []
+    told = {
+        **{"files": findings.num_files, "bytes": findings.num_bytes, "seconds": findings.seconds},
+        **{"differing": differing_files(findings), "unreadable": findings.unreadable},
+        "repaired": repaired,
+    }
+    answer_lines([*findings.lines(), *hint], told, json=json)
     return 0 if findings.is_whole else 1
 
 
-def found_and_shown(store: Store, *, is_fast: bool) -> Findings:
-    """Find the faults of a store; print the files that differ, then the sums."""
-    findings = find_faults(store, is_fast=is_fast)
-    say(*map(str, findings.faults), *findings.unreadable, str(findings))
-    return findings
+def differing_files(findings: Findings) -> pl.DataFrame:
+    """Return the files that differ, and what each is of."""
+    rows = [
+        (
+            *(place_of(each.path), each.what, each.remedy or None),
+            *(each.partition.stage, each.partition.name, each.part and each.part.name),
+            each.manifest,
+        )
+        for each in findings.faults
+    ]
+    return pl.DataFrame(rows, DIFFERING, orient="row")
 
 
-def repair_faults(corpus: Corpus, findings: Findings) -> None:
-    """Rebuild faulty parts, and print a line for each partition."""
+def repair_faults(corpus: Corpus, findings: Findings) -> Iterator[str]:
+    """Rebuild faulty parts; yield a line for each partition."""
     import dagster as dg  # takes 2 s, which verification alone does not need
 
     from pipeline_defs.commands.life.repair import repair
 
     with dg.DagsterInstance.get() as instance:
-        for line in repair(corpus, findings.faults, instance):
-            say(line)
+        yield from repair(corpus, findings.faults, instance)
 
 
-def verify_folder(folder: Path) -> int:
+def verify_folder(folder: Path, *, json: bool) -> int:
     """Compare a format's folder, copied or not, with its manifest.json; return 1 if they differ."""
     path = folder / MANIFEST_NAME
     try:
@@ -99,6 +115,9 @@ def verify_folder(folder: Path) -> int:
     differing = compare(files)
     on_disk = {other for other in files_of(folder) if other != path}
     differing |= dict.fromkeys(on_disk - files.keys(), f"{STRAY}: {REMOVE}")
-    say(*(f"{name}: {what}" for name, what in sorted(differing.items())))
-    say(f"{len(files)} files: {len(differing) or 'none'} differ")
+    rows = [(str(name), what) for name, what in sorted(differing.items())]
+    table = pl.DataFrame(rows, {"file": pl.String, "what": pl.String}, orient="row")
+    lines = [f"{file}: {what}" for file, what in table.iter_rows()]
+    end = f"{len(files)} files: {len(differing) or 'none'} differ"
+    answer_lines([*lines, end], {"files": len(files), "differing": table}, json=json)
     return 1 if differing else 0

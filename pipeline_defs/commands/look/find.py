@@ -13,9 +13,8 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-import msgspec
 import polars as pl
 from cyclopts import Parameter
 
@@ -25,6 +24,7 @@ from assets.mixed.complete_state_files import incomplete
 from assets.text.table_rows import count_bytes
 from assets.tokenized.tokenized_records import NO_TOKENS, REJECTED
 from corpus_loader.places.stage_names import CHAIN, DEDUPED, FILTERED, SHARDED, TOKENIZED
+from pipeline_defs.commands.answers import answer_lines
 from pipeline_defs.commands.look.find_index import TextPart, build_indexes, parts_of
 from pipeline_defs.commands.look.find_query import Options, Query
 from pipeline_defs.commands.look.trace_document import (
@@ -42,8 +42,6 @@ from pipeline_defs.commands.terminal import (
     Positive,
     alone_on,
     one_line,
-    print_json,
-    say,
     warn,
 )
 from pipeline_defs.load_corpus import load_corpus
@@ -53,31 +51,13 @@ from resources.store.records import PartRecord
 
 AROUND = 40  # characters shown on both sides of the string
 COLUMNS = ("doc_id", "url", "origin")
+HITS: dict[str, Any] = {
+    **dict.fromkeys(("doc_id", "source", "file"), pl.String),
+    **{"row": pl.Int64, "url": pl.String, "fate": pl.String},
+    **{"shards": pl.List(pl.String), "around": pl.String},
+}
 TextStage = Literal["raw", "filtered", "deduped"]
 Found = tuple[pl.DataFrame, int, int]  # documents with the string; number and bytes of texts read
-
-
-class Hit(msgspec.Struct, frozen=True):
-    """A document with the string: where it is from, what became of it, and where it is now."""
-
-    doc_id: str
-    source: str
-    file: str
-    row: int
-    url: str | None
-    fate: str
-    shards: list[str]
-    around: str
-
-
-class Searched(msgspec.Struct, frozen=True):
-    """Result of a search, with the texts that were read; `is_cut` if it ended at the limit."""
-
-    hits: list[Hit]
-    documents: int
-    text_bytes: int
-    seconds: float
-    is_cut: bool
 
 
 def find(
@@ -102,38 +82,45 @@ def find(
             sys.stderr.write(f"{build_indexes(corpus, stage, options.source)}\n")
     if query is None:
         return 0
-    searched = search(corpus, query, parts_of(corpus, stage, options.source), limit)
+    found = search(corpus, query, parts_of(corpus, stage, options.source), limit)
     warn(incomplete(corpus))
-    if json:
-        print_json(searched)
-    else:
-        for hit in searched.hits:
-            say(f"{hit.doc_id} {hit.source}: {origin_text(hit.file, hit.row)}: {hit.fate}")
-            if hit.shards:
-                say(f"  shard:row {', '.join(hit.shards)}")
-            say(f"  {hit.around}")
-        say(
-            f"{len(searched.hits):,} documents found; {searched.documents:,} texts, "
-            f"{searched.text_bytes / 1e6:,.1f} MB, were read in {searched.seconds:.2f} s"
-            f"{'; there may be more: --limit' if searched.is_cut else ''}"
-        )
-    return 0 if searched.hits else 1
+    answer_lines(lines_of(**found), found, json=json)
+    return int(found["hits"].is_empty())
 
 
-def search(corpus: Corpus, query: Query, parts: Sequence[TextPart], limit: int) -> Searched:
-    """Search parts in their order."""
-    began, hits, num_texts, num_bytes = time.monotonic(), list[Hit](), 0, 0
+def lines_of(
+    hits: pl.DataFrame, documents: int, text_bytes: int, seconds: float, *, is_cut: bool
+) -> Iterator[str]:
+    """Yield what a search found, and how much was read."""
+    for hit in hits.iter_rows(named=True):
+        place = origin_text(hit["file"], hit["row"])
+        yield f"{hit['doc_id']} {hit['source']}: {place}: {hit['fate']}"
+        if hit["shards"]:
+            yield f"  shard:row {', '.join(hit['shards'])}"
+        yield f"  {hit['around']}"
+    yield (
+        f"{hits.height:,} documents found; {documents:,} texts, {text_bytes / 1e6:,.1f} MB, were "
+        f"read in {seconds:.2f} s{'; there may be more: --limit' if is_cut else ''}"
+    )
+
+
+def search(corpus: Corpus, query: Query, parts: Sequence[TextPart], limit: int) -> dict[str, Any]:
+    """Search parts in their order; `is_cut` if that ended at the limit."""
+    began, hits, num_texts, num_bytes = time.monotonic(), list[tuple[Any, ...]](), 0, 0
     for part, (found, documents, size) in in_order(parts, query, limit + 1):
         num_texts, num_bytes = num_texts + documents, num_bytes + size
         left = limit - len(hits)
         for row in found.head(left).iter_rows(named=True):
             fate, shards = document_fate(corpus, part.source, part.record, row["doc_id"])
             place_in = row["origin"]["file"], row["origin"]["row"], row["url"]
-            hits.append(Hit(row["doc_id"], part.source, *place_in, fate, shards, row["around"]))
+            hits.append((row["doc_id"], part.source, *place_in, fate, shards, row["around"]))
         if found.height > left or len(hits) == limit:
             break
-    seconds = time.monotonic() - began
-    return Searched(hits, num_texts, num_bytes, seconds, len(hits) == limit)
+    return {
+        "hits": pl.DataFrame(hits, HITS, orient="row"),
+        **{"documents": num_texts, "text_bytes": num_bytes},
+        **{"seconds": time.monotonic() - began, "is_cut": len(hits) == limit},
+    }
 
 
 def in_order(

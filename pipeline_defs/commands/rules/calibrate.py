@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -48,16 +48,6 @@ from resources.settings.limits import EVERY_LANGUAGE
 from resources.store.store import StoreError
 
 
-class Calibration(NamedTuple):
-    """Proposed limits of a source, as settings of `corpus rules whatif`, and their replay."""
-
-    source: str
-    keep: float
-    settings: list[str]
-    replay: WhatIf
-    notes: list[str]
-
-
 def calibrate(
     *,
     source: Annotated[str, Parameter(help="A source of clean text.")],
@@ -72,19 +62,22 @@ def calibrate(
         raise UsageError(f"--keep {keep:g} is no share of documents; give one such as 0.95")
     corpus = load_corpus()
     (name,) = pick_sources(corpus, [source])
-    result = propose(corpus, name, keep, all_rules=all_rules)
+    settings, found, notes = propose(corpus, name, keep, all_rules=all_rules)
     if json:
-        print_json(result._asdict() | {"replay": result.replay.as_json()})
+        told = {"source": name, "keep": keep, "settings": settings, "notes": notes}
+        print_json(told | {"replay": found.as_json()})
         return 0
-    show(result.replay)
-    say(*result.notes)
-    changes = [part for setting in result.settings for part in ("--set", setting)]
+    show(found)
+    say(*notes)
+    changes = [part for setting in settings for part in ("--set", setting)]
     say(f"To change some: {shlex.join(['corpus', 'rules', 'whatif', '--source', name, *changes])}")
     return 0
 
 
-def propose(corpus: Corpus, source: str, keep: float, *, all_rules: bool) -> Calibration:
-    """Propose limits for a source, and replay them."""
+def propose(
+    corpus: Corpus, source: str, keep: float, *, all_rules: bool
+) -> tuple[list[str], WhatIf, list[str]]:
+    """Propose limits as settings of `corpus rules whatif`; return them, their replay and notes."""
     of_source = replay(corpus, source, ())
     manifest = of_source.manifest
     columns = Columns([path for path, _ in decision_files(corpus, manifest)])
@@ -106,8 +99,7 @@ def propose(corpus: Corpus, source: str, keep: float, *, all_rules: bool) -> Cal
             value = plain(widest(limit, rule) if is_one else limit)
             settings.append(f"{rule.group}.{rule.field}={value}")
     found = what_if(corpus, [source], settings)
-    notes = notes_on(found, keep, fixed, columns)
-    return Calibration(source, keep, settings, found, notes)
+    return settings, found, notes_on(found, keep, fixed, columns)
 
 
 class Columns:

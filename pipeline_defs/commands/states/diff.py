@@ -6,9 +6,9 @@ are read, a part at a time; what is the same in both is dropped before the next 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-import msgspec
 import polars as pl
 from cyclopts import Parameter
 
@@ -39,61 +39,10 @@ KEPT = "kept"
 ABSENT = "not in the input"
 SCHEMA = {"doc_id": pl.String, "fate": pl.String, "text": pl.UInt64, "part": pl.String}
 NUMBERS = {"stage": pl.String, "number": pl.String, "before": pl.Int64, "now": pl.Int64}
+SAMPLES = pl.List(pl.Struct({"doc_id": pl.String, "text": pl.String}))
+FATES: dict[str, Any] = dict.fromkeys(("before", "after"), pl.String)
+CHANGES = FATES | {"documents": pl.Int64, "samples": SAMPLES}
 SAMPLE_CHARS = 160
-SIGNS = {"in": "+", "out": "-", "text": "~"}
-
-
-class Sample(msgspec.Struct, frozen=True):
-    """A document that changed: its id and the beginning of its text, from the state that has it."""
-
-    doc_id: str
-    text: str
-
-
-class DocumentChange(msgspec.Struct, frozen=True):
-    """Documents whose fate changed in the same way, with the first few of them by id."""
-
-    before: str
-    after: str
-    documents: int
-    samples: tuple[Sample, ...]
-
-    @property
-    def kind(self) -> str:
-        """The change in a word: in, out, or text."""
-        if self.before == self.after:
-            return "text"
-        return "in" if self.after == KEPT else "out"
-
-
-class DocumentChanges(msgspec.Struct, frozen=True):
-    """Changes of documents between two states, the largest first, and the parts that were read."""
-
-    changes: tuple[DocumentChange, ...]
-    parts_read: int
-    parts_alike: int
-
-
-class Difference(NamedTuple):
-    """Two states of a source: their documents, numbers, config keys and code versions.
-
-    `documents` is None if one of the states no longer has the stages that tell their fates;
-    `stages` are the `number_changes`.
-    """
-
-    source: str
-    before: str
-    after: str
-    documents: DocumentChanges | None
-    stages: pl.DataFrame
-    config: dict[str, tuple[Any, Any]]
-    code: dict[str, tuple[str, str]]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the difference for programs, numbers as (before, now)."""
-        pairs = self.stages.select("stage", "number", pl.concat_list("before", "now"))
-        stages = nested(pairs, "stage", "number").items()
-        return self._asdict() | {"stages": [{"stage": s, "numbers": of} for s, of in stages]}
 
 
 def diff(
@@ -116,7 +65,7 @@ def diff(
     names = [source] if source is not None else sources_of(corpus, before, after)
     found = [difference(corpus, name, (before, after), stage, samples) for name in names]
     if json:
-        print_json([each.as_json() for each in found])
+        print_json([*map(as_json, found)])
     else:
         for each in found:
             show(each)
@@ -138,20 +87,31 @@ def sources_of(corpus: Corpus, before: str, after: str) -> list[str]:
 
 def difference(
     corpus: Corpus, source: str, names: tuple[str, str], stage: str | None, samples: int
-) -> Difference:
-    """Compare two states of a source."""
+) -> dict[str, Any]:
+    """Compare two states of a source: their documents, numbers, config keys and code versions.
+
+    `documents` is None if one of the states no longer has the stages that tell their fates.
+    """
     kept = KeptManifests(corpus.store, source)
     before, after = (state_of(kept, name, stage) for name in names)
     is_told = all(state.manifest(FILTERED) for state in (before, after))
-    return Difference(
-        source=source,
-        before=before.name,
-        after=after.name,
-        documents=document_changes(corpus.store, before, after, samples) if is_told else None,
-        stages=number_changes(before, after),
-        config=config_changes(before, after),
-        code=code_changes(before, after),
-    )
+    return {
+        **{"source": source, "before": before.name, "after": after.name},
+        "documents": document_changes(corpus.store, before, after, samples) if is_told else None,
+        "stages": number_changes(before, after),
+        "config": config_changes(before, after),
+        "code": code_changes(before, after),
+    }
+
+
+def as_json(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a difference for programs, numbers as (before, now)."""
+    pairs = found["stages"].select("stage", "number", pl.concat_list("before", "now"))
+    stages = nested(pairs, "stage", "number").items()
+    told = found["documents"]
+    documents = told and told | {"changes": told["changes"].to_dicts()}
+    numbers = [{"stage": stage, "numbers": of_stage} for stage, of_stage in stages]
+    return {**found, "documents": documents, "stages": numbers}
 
 
 def number_changes(before: SourceState, after: SourceState) -> pl.DataFrame:
@@ -173,8 +133,8 @@ def counts_of(stats: Stats[Any]) -> dict[str, int]:
 
 def document_changes(
     store: Store, before: SourceState, after: SourceState, num_samples: int
-) -> DocumentChanges:
-    """Compare the documents of two states of a source."""
+) -> dict[str, Any]:
+    """Return how documents of a source changed, most often first, and how many parts were read."""
     then, now = part_states(before), part_states(after)
     names = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
     nothing = pl.DataFrame(schema=SCHEMA)
@@ -186,8 +146,10 @@ def document_changes(
         change_of(store, (before, after), (str(fate), str(fate_now)), group, num_samples)
         for (fate, fate_now), group in rows.group_by("fate", "fate_now")
     ]
-    changes.sort(key=lambda each: (-each.documents, each.before, each.after))
-    return DocumentChanges(tuple(changes), len(names), len(then.keys() & now.keys() - {*names}))
+    table = pl.DataFrame(changes, CHANGES, orient="row")
+    ordered = table.sort("documents", "before", "after", descending=[True, False, False])
+    num_alike = len(then.keys() & now.keys() - {*names})
+    return {"changes": ordered, "parts_read": len(names), "parts_alike": num_alike}
 
 
 def part_states(state: SourceState) -> dict[str, tuple[str, str]]:
@@ -267,8 +229,8 @@ def change_of(
     fates: tuple[str, str],
     rows: pl.DataFrame,
     num_samples: int,
-) -> DocumentChange:
-    """Describe a group of documents, with the texts of the first few by id."""
+) -> tuple[str, str, int, list[dict[str, str]]]:
+    """Return a row of CHANGES of a group of documents, with texts of the first few by id."""
     state, part = (states[1], "part_now") if fates[1] == KEPT else (states[0], "part")
     first = rows.sort("doc_id").head(num_samples)
     manifest = state.manifest(DEDUPED) or state.manifest(FILTERED)
@@ -279,32 +241,33 @@ def change_of(
         assert found is not None, f"{name} was read"
         texts = read_kept(kept_documents(store, manifest, found), ["doc_id", "text"])
         text = texts.filter(pl.col("doc_id") == doc_id)["text"].str.slice(0, SAMPLE_CHARS)
-        samples.append(Sample(doc_id, text[0]))
-    return DocumentChange(*fates, len(rows), tuple(samples))
+        samples.append({"doc_id": doc_id, "text": text[0]})
+    return *fates, len(rows), samples
 
 
-def show(found: Difference) -> None:
+def show(found: Mapping[str, Any]) -> None:
     """Print a difference for people."""
-    say(f"{found.source}: from {found.before} to {found.after}")
-    show_documents(found.documents)
-    settings = [(key, *map(value_text, pair)) for key, pair in found.config.items()]
-    settings += [(f"{stage}: code version", *pair) for stage, pair in found.code.items()]
-    print_frame("numbers", found.stages)
+    say("{source}: from {before} to {after}".format_map(found))
+    show_documents(found["documents"])
+    settings = [(key, *map(value_text, pair)) for key, pair in found["config"].items()]
+    settings += [(f"{stage}: code version", *pair) for stage, pair in found["code"].items()]
+    print_frame("numbers", found["stages"])
     print_frame("config and code", pl.DataFrame(settings, ("key", "before", "now"), orient="row"))
-    if found.stages.is_empty() and not settings:
+    if found["stages"].is_empty() and not settings:
         say("Numbers, config and code are the same.")
 
 
-def show_documents(documents: DocumentChanges | None) -> None:
+def show_documents(documents: Mapping[str, Any] | None) -> None:
     """Print the documents that came, went or changed."""
     if documents is None:
         say("Documents are not compared: `filtered` of a state is no longer kept.")
         return
-    for each in documents.changes:
-        what = f"{each.before} -> {each.after}" if each.kind != "text" else "another text"
-        say(f"{SIGNS[each.kind]} {each.documents:,} documents: {what}")
-        say(*(f"    {sample.doc_id} {sample.text}" for sample in each.samples))
-    if not documents.changes:
+    for before, after, number, samples in documents["changes"].iter_rows():
+        what = f"{before} -> {after}" if before != after else "another text"
+        sign = "~" if before == after else "+" if after == KEPT else "-"
+        say(f"{sign} {number:,} documents: {what}")
+        say(*(f"    {sample['doc_id']} {sample['text']}" for sample in samples))
+    if documents["changes"].is_empty():
         say("The same documents are kept.")
-    alike, read = documents.parts_alike, documents.parts_read
+    alike, read = documents["parts_alike"], documents["parts_read"]
     say(f"{read:,} parts were read; {alike:,} are the same in both.")

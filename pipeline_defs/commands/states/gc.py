@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -49,26 +49,6 @@ class Garbage(msgspec.Struct, frozen=True):
     is_busy: bool = False
 
 
-class Collected(msgspec.Struct, frozen=True):
-    """Garbage by partition; `is_deleted` if it was removed.
-
-    `removed_sources` are those that pipeline.yaml no longer has, with all their bytes in the store;
-    `unbuilt_sources` those that it has and the store has not: while there are any, a removed
-    source goes only if it is named.
-    """
-
-    keep: int
-    is_deleted: bool
-    partitions: list[Garbage]
-    removed_sources: dict[str, int] = {}
-    unbuilt_sources: list[str] = []
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all files."""
-        return sum(each.bytes for each in self.partitions)
-
-
 def gc(
     *,
     keep: Annotated[
@@ -102,8 +82,13 @@ def gc(
     return 0
 
 
-def collected(corpus: Corpus, keep: int, named: Collection[str], *, delete: bool) -> Collected:
-    """Look for garbage, or remove it, that of removed sources included."""
+def collected(corpus: Corpus, keep: int, named: Collection[str], *, delete: bool) -> dict[str, Any]:
+    """Look for garbage, or remove it, that of removed sources included.
+
+    `removed_sources` are those that pipeline.yaml no longer has, with all their bytes in the store;
+    `unbuilt_sources` those that it has and the store has not: while there are any, a removed
+    source goes only if it is named.
+    """
     removed, unbuilt = removed_sources(corpus), unbuilt_sources(corpus)
     if unknown := [name for name in named if name not in removed]:
         there = ", ".join(removed) or "none"
@@ -120,7 +105,8 @@ def collected(corpus: Corpus, keep: int, named: Collection[str], *, delete: bool
     found = [*collect(corpus.store, keep, keeps, is_dry=not delete)]
     for place in (place for name in wanted if delete for place in removed[name]):
         remove_empty(place)
-    return Collected(keep, delete, found, sizes, unbuilt)
+    sources = {"removed_sources": sizes, "unbuilt_sources": unbuilt}
+    return {"keep": keep, "is_deleted": delete, "partitions": found} | sources
 
 
 def removed_sources(corpus: Corpus) -> dict[str, list[Partition]]:
@@ -200,36 +186,37 @@ def beside_stages(store: Store, *, is_dry: bool) -> Iterator[Garbage]:
         yield Garbage(stage, partition, 0, sum(files.values()), files)
 
 
-def show(found: Collected, store: Store) -> None:
+def show(found: Mapping[str, Any], store: Store) -> None:
     """Print what was found for people."""
     rows = []
-    for each in found.partitions:
+    for each in found["partitions"]:
         names = [*each.files]
         text = "a run writes here: not looked at" if each.is_busy else and_more(names, NAMED)
         row = {"stage": each.stage, "partition": each.partition, "files": text}
         rows.append(row | {"old_states": each.manifests, "number": len(names), "bytes": each.bytes})
-    print_rows("removed" if found.is_deleted else "nothing names any more", rows)
-    where = f"{place_of(store.root)}, with the newest {found.keep} states of each partition kept"
-    if not any(each.files for each in found.partitions):
+    print_rows("removed" if found["is_deleted"] else "nothing names any more", rows)
+    where = f"{place_of(store.root)}, with the newest {found['keep']} states of each partition kept"
+    num_bytes = sum(each.bytes for each in found["partitions"])
+    if not any(each.files for each in found["partitions"]):
         line = f"Nothing to remove in {where}."
-    elif found.is_deleted:
-        line = f"Removed {found.bytes:,} bytes from {where}."
+    elif found["is_deleted"]:
+        line = f"Removed {num_bytes:,} bytes from {where}."
     else:
-        command = f"corpus states gc --keep {found.keep} --delete"
-        line = f"{found.bytes:,} bytes would go from {where}. `{command}` removes them."
+        command = f"corpus states gc --keep {found['keep']} --delete"
+        line = f"{num_bytes:,} bytes would go from {where}. `{command}` removes them."
     say(*removed_lines(found), line)
 
 
-def removed_lines(found: Collected) -> Iterator[str]:
+def removed_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line on each source that pipeline.yaml no longer has."""
-    for name, size in found.removed_sources.items():
+    for name, size in found["removed_sources"].items():
         line = f"{name!r} is no source of pipeline.yaml any more; {size:,} bytes of it are stored."
-        if found.unbuilt_sources:
-            new = ", ".join(map(repr, found.unbuilt_sources))
+        if found["unbuilt_sources"]:
+            new = ", ".join(map(repr, found["unbuilt_sources"]))
             line += (
                 f" It stays, since {new} was never built and may be its new name: build first, or "
                 f"name it: corpus states gc --delete --removed-source {name}"
             )
-        elif found.is_deleted:
+        elif found["is_deleted"]:
             line += " What no tag, mixture or running build names was removed."
         yield line

@@ -10,14 +10,16 @@ computes what follows from them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
+import polars as pl
 from cyclopts import Parameter
 
 from assets.stages import BY_NAME
 from corpus_loader.places.stage_names import CHAIN, RAW, SIGNATURES, SOURCE_STAGES
+from pipeline_defs.commands.answers import answer_lines
 from pipeline_defs.commands.states.state_chain import SourceState, state_of
-from pipeline_defs.commands.terminal import alone_on, say
+from pipeline_defs.commands.terminal import Json, alone_on
 from pipeline_defs.load_corpus import load_corpus
 from resources.accepted_shrinks import ANY_STATE, AcceptedShrink, record_consent
 from resources.corpus import Corpus
@@ -52,6 +54,7 @@ def rollback(
     release: Annotated[
         bool, Parameter(help="End the hold: the next run builds the source of today's inputs.")
     ] = False,
+    json: Json = False,
 ) -> int:
     """Go back to an earlier state of a source and hold it there, or release it."""
     corpus = load_corpus()
@@ -64,14 +67,21 @@ def rollback(
     with alone_on(corpus.store.root, "corpus states rollback"):
         if to is None:
             release_hold(corpus, source)
+            told: dict[str, Any] = {"source": source, "state": None}
+            lines = [f"Released {source}. The next run builds it of today's inputs and config."]
         else:
             hold = begin(corpus.store, source, to, reason)
             check_rollback(corpus.store, hold)  # a takedown may have come since
-            report(go_back(corpus, hold), hold)
-            say(
+            report(done := go_back(corpus, hold), hold)
+            rows = [(stage, number, hold.number(stage)) for stage, (number, _) in done.items()]
+            stages = pl.DataFrame(rows, ("stage", "manifest", "says_what"), orient="row")
+            told = {"source": source, "state": hold.state, "reason": hold.reason, "stages": stages}
+            lines = [
+                *(f"{stage}: manifest {now} says what {old} said" for stage, now, old in rows),
                 f"{hold}. Runs leave its documents as they are until `corpus states rollback "
-                f"{source} --release`. Phases draw from what they drew until they are mixed again."
-            )
+                f"{source} --release`. Phases draw from what they drew until they are mixed again.",
+            ]
+    answer_lines(lines, told, json=json)
     return 0
 
 
@@ -82,7 +92,6 @@ def release_hold(corpus: Corpus, source: str) -> None:
         record_consent(root, AcceptedShrink(source, numbers[-1], ANY_STATE))
     if not delete(rollback_path(root, source)):
         raise UsageError(f"{source!r} is not held. `corpus status` names the sources that are.")
-    say(f"Released {source}. The next run builds it of today's inputs and config.")
 
 
 def begin(store: Store, source: str, to: str, reason: str) -> Rollback:
@@ -154,7 +163,6 @@ def go_back(corpus: Corpus, hold: Rollback) -> dict[str, tuple[int, Manifest]]:
         with folder.writing(corpus.settings.keep_manifests, BY_NAME[named.stage].keep):
             manifest = folder.commit(folder.read_manifest(named.number), has_new_files=False)
         done[named.stage] = folder.manifest_numbers()[-1], manifest
-        say(f"{named.stage}: manifest {done[named.stage][0]} says what {named.number} said")
     return done
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import polars as pl
 from cyclopts import Parameter
 
 from assets.raw.raw_records import RAW
@@ -18,9 +19,10 @@ from assets.sharded.pinned_shards import places_of
 from assets.stages import STAGES
 from assets.text.takedown_files import Wanted, wanted_by
 from corpus_loader.places.stage_names import MIXED, SOURCE_STAGES
+from pipeline_defs.commands.answers import answer_lines
 from pipeline_defs.commands.takedown.find import filtered_parts, hits_in, on_all_cores, raw_parts
 from pipeline_defs.commands.takedown.store_search import Search, Seen, spellings
-from pipeline_defs.commands.terminal import alone_on, one_line, say
+from pipeline_defs.commands.terminal import Json, alone_on, one_line, say, warn
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import records_folder
@@ -40,6 +42,15 @@ OUT_OF_SCOPE = (
 )
 SHOWN_FILES = 5
 DRAWN = "drawn"  # by a mixture, from a file that holds something
+KINDS = pl.List(pl.Struct({"kind": pl.String, "number": pl.Int64}))
+PLACE: dict[str, Any] = dict.fromkeys(("stage", "partition"), pl.String)
+NUMBER: dict[str, Any] = {"manifest": pl.Int64, "is_newest": pl.Boolean, "next_step": pl.String}
+HELD = PLACE | NUMBER | {"file": pl.String, "found": KINDS}
+DOCUMENT: dict[str, Any] = dict.fromkeys(("document", "url"), pl.String)
+REQUEST = {"takedown": pl.Int64, "reason": pl.String}
+REMAINING = DOCUMENT | REQUEST | {"places": pl.List(pl.String)}
+ACCEPTED = DOCUMENT | {"passages": pl.Int64, "takedowns": pl.List(pl.Int64)}
+BESIDE: dict[str, Any] = dict.fromkeys(("file", "next_step"), pl.String)
 Accepted = dict[str, set[bytes]]  # digests of passages by doc_id
 
 
@@ -61,12 +72,14 @@ def prove(
     tag: Annotated[
         list[str], Parameter(help="With --purge: a tag to delete, whose states then go, too.")
     ] = [],  # noqa: B006  cyclopts reads it
+    json: Json = False,
 ) -> int:
     """Search all states; return 1 if any holds what a takedown means and is not accepted."""
     corpus = load_corpus()
     check_tags(corpus.store.root, tag, is_purge=purge)
     if not (takedowns := read_takedowns(corpus.store.root)):
-        say("No takedown is recorded: `corpus takedown` records one.")
+        nothing = "No takedown is recorded: `corpus takedown` records one."
+        answer_lines([nothing], {"takedowns": 0}, json=json)
         return 0
     with alone_on(corpus.store.root, "corpus takedown prove"):
         placed = reversed([*enumerate(takedowns)])  # of a URL or domain in many the first counts
@@ -77,25 +90,31 @@ def prove(
         began = time.monotonic()
         held, num_files = search_store(corpus, search, accepted)
         if purge and held:
-            purge_states(corpus.store.root, held, tag)
+            for line in purge_states(corpus.store.root, held, tag):
+                (warn if json else say)(line)
             held, num_files = search_store(corpus, search, accepted)
         beside = [*beside_stages(corpus, search, accepted, is_purge=purge)]
-    say(*lines_of(corpus, held), *remaining_lines(search, takedowns, held))
-    say(*accepted_lines(search, accepted), *beside)
-    seconds, num_held = time.monotonic() - began, len(held) + len(beside)
-    verdict = f"{num_held} states and files hold" if num_held else "nothing holds"
-    say(
-        f"{len(takedowns):,} takedowns, {num_files:,} files searched in {seconds:.1f} s: {verdict} "
-        f"a document, its id or its text{', but what stays on purpose' if accepted else ''}."
-    )
-    say(OUT_OF_SCOPE)
-    return 1 if num_held else 0
+    told: dict[str, Any] = {
+        "takedowns": len(takedowns),
+        "files": num_files,
+        "seconds": time.monotonic() - began,
+        "states": len(held),
+        "held": pl.DataFrame([*held_rows(corpus, held)], HELD, orient="row"),
+        "remaining": pl.DataFrame(
+            [*remaining_rows(search, takedowns, held)], REMAINING, orient="row"
+        ),
+        "accepted": pl.DataFrame([*accepted_rows(search, accepted)], ACCEPTED, orient="row"),
+        "beside_stages": pl.DataFrame(beside, BESIDE, orient="row"),
+        "out_of_scope": OUT_OF_SCOPE,
+    }
+    answer_lines(lines_of(**told), told, json=json)
+    return 1 if held or beside else 0
 
 
 def beside_stages(
     corpus: Corpus, search: Search, accepted: Accepted, *, is_purge: bool
-) -> Iterator[str]:
-    """Yield lines on files beside the stages with something that is not accepted, or purge it."""
+) -> Iterator[tuple[str, str]]:
+    """Yield files beside the stages with something that is not accepted, or purge it."""
     root, held = corpus.store.root, list[StoredFile]()
     for each in stored_files(root, records_folder(root)):
         is_table = each.name.startswith(TABLES)  # searched with the stages
@@ -108,10 +127,10 @@ def beside_stages(
         remove_stored(root, [each.path for each in held if each.declared])
         held = [each for each in held if each.declared is None]
     for path in patches_meant(corpus, search.wanted):
-        yield f"{place_of(path)}: --purge removes the record from the patch"
+        yield place_of(path), "--purge removes the record from the patch"
     for each in held:
         step = "--purge removes it" if each.declared else "no command writes such a file: remove it"
-        yield f"{place_of(each.path)}: {step}"
+        yield place_of(each.path), step
 
 
 def search_store(corpus: Corpus, search: Search, accepted: Accepted) -> tuple[list[Held], int]:
@@ -238,10 +257,11 @@ def check_tags(root: Path, names: Sequence[str], *, is_purge: bool) -> None:
         raise UsageError("--tag goes with --purge, which deletes the tag.")
 
 
-def purge_states(root: Path, held: Sequence[Held], tags: Sequence[str]) -> None:
+def purge_states(root: Path, held: Sequence[Held], tags: Sequence[str]) -> Iterator[str]:
     """Remove the older manifests that name something, then every file that no manifest names.
 
-    A state that a source is held in, or that a tag names which is not among `tags`, stays.
+    A state that a source is held in, or that a tag names which is not among `tags`, stays. Yield
+    lines on these, and on deleted tags.
     """
     keep = {stage.name: stage.keep for stage in STAGES}
     for each in held:
@@ -250,15 +270,15 @@ def purge_states(root: Path, held: Sequence[Held], tags: Sequence[str]) -> None:
         stage, name = each.partition.stage, each.partition.name
         hold = read_rollback(root, name)
         if hold is not None and hold.number(stage) == each.number:
-            say(f"{stage}[{name}] manifest {each.number} stays: {hold}. Release it first.")
+            yield f"{stage}[{name}] manifest {each.number} stays: {hold}. Release it first."
             continue
         naming = [tag for tag in read_tags(root).values() if tag.number(stage, name) == each.number]
         if others := [tag.name for tag in naming if tag.name not in tags]:
-            say(f"{stage}[{name}] manifest {each.number} stays: the tag {others[0]} names it.")
+            yield f"{stage}[{name}] manifest {each.number} stays: the tag {others[0]} names it."
             continue
         for tag in naming:
             delete(tag_path(root, tag.name))
-            say(f"The tag {tag.name} is deleted: it named {stage}[{name}] {each.number}.")
+            yield f"The tag {tag.name} is deleted: it named {stage}[{name}] {each.number}."
         each.partition.medium.remove_all([each.partition.manifest_path(each.number)])
     for partition in {each.partition.folder: each.partition for each in held}.values():
         partition.collect_garbage(len(partition.manifest_numbers()), keep.get(partition.stage))
@@ -280,25 +300,21 @@ def step_of(corpus: Corpus, each: Held) -> str:
     return " ".join(["--purge", *(f"--tag {tag}" for tag in tags), "removes it"])
 
 
-def lines_of(corpus: Corpus, held: Sequence[Held]) -> Iterator[str]:
-    """Yield the states that hold something, with the files and the next step."""
+def held_rows(corpus: Corpus, held: Sequence[Held]) -> Iterator[tuple[Any, ...]]:
+    """Yield a row of HELD for each file of the states that hold something."""
     for each in held:
-        place = f"{each.partition.stage}[{each.partition.name}]"
-        state = "files that no manifest names" if each.number is None else f"manifest {each.number}"
-        newest = ", the newest" if each.is_newest else ""
-        yield f"{place} {state}{newest}: {step_of(corpus, each)}"
-        for name, seen in list(each.files.items())[:SHOWN_FILES]:
+        place = each.partition.stage, each.partition.name, each.number, each.is_newest
+        step = step_of(corpus, each)
+        for name, seen in each.files.items():
             kinds = sum((Counter({one.kind: n}) for one, n in seen.items()), Counter[str]())
-            what = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
-            yield f"  {name}: {what}"
-        if len(each.files) > SHOWN_FILES:
-            yield f"  and {len(each.files) - SHOWN_FILES:,} more files"
+            found = [{"kind": kind, "number": number} for kind, number in sorted(kinds.items())]
+            yield *place, step, name, found
 
 
-def remaining_lines(
+def remaining_rows(
     search: Search, takedowns: Sequence[Takedown], held: Sequence[Held]
-) -> Iterator[str]:
-    """Yield a line on every document that remains, with its URL, its request and the places.
+) -> Iterator[tuple[Any, ...]]:
+    """Yield a row of REMAINING for every document that remains, with its request and the places.
 
     What no row of a table tells is of the documents that have the same text elsewhere.
     """
@@ -319,18 +335,48 @@ def remaining_lines(
         if document or place not in named:
             reason = one_line(takedowns[place].reason)
             url = one_line(search.urls.get(document, ""))
-            what = f"Document {document}{f' ({url})' if url else ''}" if document else "Something"
-            yield f"{what} of takedown {place + 1} ({reason}) remains in {', '.join(where)}."
+            yield document, url, place + 1, reason, [*where]
 
 
-def accepted_lines(search: Search, accepted: Accepted) -> Iterator[str]:
-    """Yield a line on every document that stays on purpose."""
+def accepted_rows(search: Search, accepted: Accepted) -> Iterator[tuple[Any, ...]]:
+    """Yield a row of ACCEPTED for every document that stays on purpose."""
     for doc_id, digests in sorted(accepted.items()):
         owners = sorted({search.wanted.passages.owners[digest] + 1 for digest in digests})
-        url = one_line(search.urls.get(doc_id, ""))
-        numbers = ", ".join(map(str, owners))
+        yield doc_id, one_line(search.urls.get(doc_id, "")), len(digests), owners
+
+
+def lines_of(held: pl.DataFrame, remaining: pl.DataFrame, **told: Any) -> Iterator[str]:
+    """Yield the states and documents that are still there, what stays on purpose, and the sums."""
+    for (stage, name, number, is_newest, step), files in held.group_by(
+        *PLACE, *NUMBER, maintain_order=True
+    ):
+        state = "files that no manifest names" if number is None else f"manifest {number}"
+        yield f"{stage}[{name}] {state}{', the newest' if is_newest else ''}: {step}"
+        for file, found in files.select("file", "found").head(SHOWN_FILES).iter_rows():
+            yield f"  {file}: {', '.join('{number:,} {kind}'.format(**each) for each in found)}"
+        if files.height > SHOWN_FILES:
+            yield f"  and {files.height - SHOWN_FILES:,} more files"
+    for document, url, takedown, reason, places in remaining.iter_rows():
+        what = f"Document {with_url(document, url)}" if document else "Something"
+        yield f"{what} of takedown {takedown} ({reason}) remains in {', '.join(places)}."
+    for document, url, passages, takedowns in told["accepted"].iter_rows():
         yield (
-            f"Stays on purpose: document {doc_id}{f' ({url})' if url else ''} has {len(digests):,} "
-            f"passages of takedown {numbers}. `corpus takedown --doc {doc_id} --reason ...` "
-            "removes it, too."
+            f"Stays on purpose: document {with_url(document, url)} has {passages:,} passages of "
+            f"takedown {', '.join(map(str, takedowns))}. `corpus takedown --doc {document} "
+            "--reason ...` removes it, too."
         )
+    beside = told["beside_stages"]
+    yield from (f"{file}: {step}" for file, step in beside.iter_rows())
+    num_held = told["states"] + beside.height
+    verdict = f"{num_held} states and files hold" if num_held else "nothing holds"
+    but = "" if told["accepted"].is_empty() else ", but what stays on purpose"
+    yield (
+        f"{told['takedowns']:,} takedowns, {told['files']:,} files searched in "
+        f"{told['seconds']:.1f} s: {verdict} a document, its id or its text{but}."
+    )
+    yield told["out_of_scope"]
+
+
+def with_url(document: str, url: str) -> str:
+    """Return a document with its URL, if it has one."""
+    return f"{document} ({url})" if url else document

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import polars as pl
@@ -28,9 +28,10 @@ from assets.raw.taken_down_files import forget_patches
 from assets.text.marks import MARK_BYTES, id_marks, passage_marks, run_marks, text_marks
 from assets.text.takedown_files import hash_of, wanted_by, with_runs
 from assets.text.text_form import TEXT_FORM
+from pipeline_defs.commands.answers import answer_lines
 from pipeline_defs.commands.look.find_index import remove_indexes
 from pipeline_defs.commands.takedown.find import FoundDocuments, find
-from pipeline_defs.commands.terminal import alone_on, check_one_given, say
+from pipeline_defs.commands.terminal import Json, alone_on, check_one_given
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import records_folder
@@ -55,6 +56,13 @@ SHOWN_ROWS = 20  # of a file
 SHOWN_REQUESTS = 20  # of a file of notices, those that found something
 MOST_FILE_BYTES = 64 << 20
 DOC_ID = re.compile(r"[0-9a-f]{32}")
+AMOUNTS = ("documents", "parts", "records", "passages", "near_copies")
+FOUND: dict[str, Any] = {
+    **{"number": pl.Int64, "kind": pl.String},
+    **dict.fromkeys(AMOUNTS, pl.Int64),
+    "is_quoted": pl.Boolean,  # by items of evaluation sets
+}
+PLACES: dict[str, Any] = {"doc_id": pl.String, "file": pl.String, "row": pl.Int64}
 Asked = tuple[str, bool, str | bytes]  # kind, with near copies or without, hash or mark
 WHICH = Group("Documents", validator=check_one_given)
 
@@ -106,6 +114,7 @@ def request(  # noqa: PLR0913  what a notice can say
     date: Annotated[str | None, Parameter(help="Date of the notice; kept as written.")] = None,
     near: Annotated[bool, Parameter(help="Near copies, too: all of their clusters.")] = False,
     dry_run: Annotated[bool, Parameter(help="Only count what would be removed.")] = False,
+    json: Json = False,
 ) -> int:
     """Find the documents, record the request, and print what the next run will remove."""
     corpus = load_corpus()
@@ -114,15 +123,17 @@ def request(  # noqa: PLR0913  what a notice can say
     notice = Notice(url, domain, doc, text, reason, date)
     asked = partial(Notice.asked, form=form, command=notice, near=near)
     requests = [asked(notice)] if file is None else requests_in(file, asked)
-    say(*recorded(corpus, requests, are_many=file is not None, is_dry=dry_run))
-    say(*(["Nothing was recorded."] if dry_run else next_steps(corpus.store)))
+    told = recorded(corpus, requests, are_many=file is not None, is_dry=dry_run)
+    steps = {"next": [] if dry_run else [*next_steps(corpus.store)]}
+    end = ["Next:", *steps["next"]] if steps["next"] else ["Nothing was recorded."]
+    answer_lines([*lines_of(**told), *end], told | steps, json=json)
     return 0
 
 
 def recorded(
     corpus: Corpus, asked: Sequence[Takedown], *, are_many: bool, is_dry: bool
-) -> Iterator[str]:
-    """Record requests, each with what it found; yield lines on that."""
+) -> dict[str, Any]:
+    """Record requests, each with what it found; return that, as `lines_of` takes it."""
     store, began = corpus.store, time.monotonic()
     with alone_on(store.root, "corpus takedown"):
         # Notices that are recorded are left out: a file can be given again after a kill.
@@ -132,16 +143,18 @@ def recorded(
         takedowns = [each.takedown for each in found]
         first = 0 if is_dry or not found else add_takedown(store.root, *takedowns)
         num_patched = 0 if is_dry else forget(corpus, takedowns)
-    yield from lines_of(first, found, len(asked) - len(new))
-    if num_patched:
-        yield f"Records of yours are gone from {num_patched:,} files of patches."
-    yield from named_states_with(store)
-    yield f"Searched in {time.monotonic() - began:.1f} s."
+    return {
+        "requests": pl.DataFrame([*found_rows(first, found)], FOUND, orient="row"),
+        "documents": found_places([each.documents for each in found if each.documents.height]),
+        "known": len(asked) - len(new),
+        "patches": num_patched,
+        "named_states": [*named_states_with(store)],
+        "seconds": time.monotonic() - began,
+    }
 
 
 def next_steps(store: Store) -> Iterator[str]:
     """Yield the commands that remove what was taken down, in order."""
-    yield "Next:"
     for source, rollback in read_rollbacks(store.root).items():
         if forbidden_in_rollback(store, rollback):
             yield f"corpus states rollback {source} --release"
@@ -190,53 +203,78 @@ def named_states_with(store: Store) -> Iterator[str]:
             )
 
 
-def lines_of(first: int, found: Sequence[FoundDocuments], num_known: int) -> Iterator[str]:
-    """Yield what requests found, and the input files that have it.
+def found_rows(first: int, found: Sequence[FoundDocuments]) -> Iterator[tuple[Any, ...]]:
+    """Yield a row of FOUND for each request; `first` is 0 if they are not recorded."""
+    for number, each in enumerate(found, first):
+        asked = each.takedown
+        num_parts = sum(len(names) for at, names in asked.parts.items() if at != GLOBAL)
+        yield (
+            *(number if first else None, asked.kind, asked.documents, num_parts, each.records),
+            len(asked.passages) // MARK_BYTES,
+            0 if asked.near else each.near,
+            GLOBAL in asked.parts,
+        )
 
-    They are numbered from `first` on; 0: they are not recorded.
-    """
-    if len(found) != 1 or num_known:
-        last = first + len(found) - 1
-        numbers = f"takedowns {first} to {last}" if first and found else "not recorded"
-        documents = {doc_id for each in found for doc_id in each.documents["doc_id"]}
-        empty = sum(not each.takedown.parts for each in found)
+
+def found_places(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Return the places of documents in the input files."""
+    if not tables:
+        return pl.DataFrame(schema=PLACES)
+    places = pl.concat(tables, how="diagonal").unique("doc_id").unnest("origin")
+    return places.sort("file", "row").select(*PLACES)
+
+
+def lines_of(
+    requests: pl.DataFrame,
+    documents: pl.DataFrame,
+    known: int,
+    patches: int,
+    named_states: Sequence[str],
+    seconds: float,
+) -> Iterator[str]:
+    """Yield what requests found, and the input files that have it."""
+    something = requests.filter((pl.col("parts") > 0) | pl.col("is_quoted"))
+    if requests.height != 1 or known:
+        numbers = requests["number"].drop_nulls()
+        place = f"takedowns {numbers[0]} to {numbers[-1]}" if len(numbers) else "not recorded"
         yield (
-            f"{len(found):,} notices ({numbers}): {len(documents):,} documents; {empty:,} found "
-            f"nothing, {num_known:,} more are recorded already."
+            f"{requests.height:,} notices ({place}): {documents.height:,} documents; "
+            f"{requests.height - something.height:,} found nothing, {known:,} more are recorded "
+            "already."
         )
-    shown = [(n, each) for n, each in enumerate(found) if len(found) == 1 or each.takedown.parts]
-    for number, each in shown[:SHOWN_REQUESTS]:
-        takedown, name = each.takedown, f"Takedown {first + number}"
-        num_parts = sum(len(names) for at, names in takedown.parts.items() if at != GLOBAL)
-        records = f", {each.records:,} records in quarantine" if each.records else ""
+    shown = something if requests.height != 1 else requests
+    for each in shown.head(SHOWN_REQUESTS).iter_rows(named=True):
+        name = f"By {each['kind']}" if each["number"] is None else f"Takedown {each['number']}"
+        records = f", {each['records']:,} records in quarantine" if each["records"] else ""
         yield (
-            f"{name if first else f'By {takedown.kind}'}: {takedown.documents:,} documents in "
-            f"{num_parts:,} parts of raw{records}; {len(takedown.passages) // MARK_BYTES:,} "
-            "passages to look for."
+            f"{name}: {each['documents']:,} documents in {each['parts']:,} parts of raw{records}; "
+            f"{each['passages']:,} passages to look for."
         )
-    if len(shown) > SHOWN_REQUESTS:
-        yield f"and {len(shown) - SHOWN_REQUESTS:,} more: `corpus takedown list` has all."
-    if not any(each.takedown.documents for each in found):
+    if shown.height > SHOWN_REQUESTS:
+        yield f"and {shown.height - SHOWN_REQUESTS:,} more: `corpus takedown list` has all."
+    if not requests["documents"].sum():
         yield "Documents that come later are left out if a request means them."
-    if any(GLOBAL in each.takedown.parts for each in found):
+    if requests["is_quoted"].any():
         yield (
             "Items of evaluation sets quote it. The next build leaves them out of the store, and "
             "finds no document by them any more; your files keep them."
         )
-    if near := sum(each.near for each in found if not each.takedown.near):
+    if near := requests["near_copies"].sum():
         yield f"Near copies that stay: {near:,}. Before a build, --near removes them, too."
-    yield from input_lines([each.documents for each in found if each.documents.height])
+    yield from input_lines(documents)
+    if patches:
+        yield f"Records of yours are gone from {patches:,} files of patches."
+    yield from named_states
+    yield f"Searched in {seconds:.1f} s."
 
 
-def input_lines(tables: Sequence[pl.DataFrame]) -> Iterator[str]:
-    """Yield the input files that have documents of some tables, with the first rows."""
-    if tables:
+def input_lines(documents: pl.DataFrame) -> Iterator[str]:
+    """Yield the input files that have documents, with the first rows."""
+    if documents.height:
         yield "These input files are yours, and keep the documents until you delete them there:"
-        places = pl.concat(tables, how="diagonal").unique("doc_id").unnest("origin")
-        for (file,), rows in places.sort("file", "row").group_by(["file"], maintain_order=True):
-            some = ", ".join(f"{row:,}" for row in rows["row"].head(SHOWN_ROWS))
-            more = ", ..." if rows.height > SHOWN_ROWS else ""
-            yield f"  {file}: row {some}{more}"
+    for (file,), rows in documents.group_by(["file"], maintain_order=True):
+        some = ", ".join(f"{row:,}" for row in rows["row"].head(SHOWN_ROWS))
+        yield f"  {file}: row {some}{', ...' if rows.height > SHOWN_ROWS else ''}"
 
 
 class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
