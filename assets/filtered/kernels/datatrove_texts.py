@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from assets.filtered.kernels.datatrove_words import TokenCount, count_tokens
 from assets.filtered.kernels.ngrams import DUPLICATE_SIZES, TOP_SIZES
+from assets.filtered.kernels.sign_masks import TERMINAL, Classes
 from assets.filtered.kernels.text_lines import (
     PROBE_LIMIT,
     count_ellipses,
@@ -22,7 +23,7 @@ from assets.filtered.kernels.text_lines import (
     ends_in_ellipsis,
     skip_space,
 )
-from assets.filtered.kernels.text_words import SHORT_LINE_CHARS, TERMINAL
+from assets.filtered.kernels.text_words import SHORT_LINE_CHARS, count_characters
 from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes, join
 from assets.text.kernels.many_bytes import ONE, find_byte
@@ -59,13 +60,10 @@ class LineKind(IntEnum):
 
 
 @njit(**ARRAY_KERNEL)
-def count_raw_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Integers) -> None:
+def count_raw_lines(data: Bytes, span: tuple[int, int], kinds: Classes, counts: Integers) -> None:
     """Fill `counts`, int64 [LineKind], for the text data[span] of uint64 bounds."""
     start, stop = span
-    for i in range(start, stop):
-        counts[LineKind.CHARACTERS] += (data[i] & 0xC0) != 0x80
-        counts[LineKind.NEWLINES] += data[i] == NEWLINE
-        counts[LineKind.HASHES] += data[i] == ord("#")
+    count_characters(data, span, counts)
     if start == stop:
         return
     _count_split_lines(data, span, kinds, counts)
@@ -78,7 +76,9 @@ def count_raw_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: In
 
 
 @njit(**ARRAY_KERNEL)
-def _count_split_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Integers) -> None:
+def _count_split_lines(
+    data: Bytes, span: tuple[int, int], kinds: Classes, counts: Integers
+) -> None:
     start, stop = span
     while start < stop:
         end = start
@@ -116,7 +116,7 @@ def _break_at(data: Bytes, at: int, stop: int) -> int:
 
 @njit(**ARRAY_KERNEL)
 def _count_lines(
-    data: Bytes, span: tuple[int, int], kinds: Bytes, seen: Hashes, counts: Integers
+    data: Bytes, span: tuple[int, int], kinds: Classes, seen: Hashes, counts: Integers
 ) -> None:
     start, stop = span
     edges = np.int64(data[start] == NEWLINE) + np.int64(data[stop - ONE] == NEWLINE)
@@ -141,7 +141,7 @@ def _count_lines(
 
 @njit(**ARRAY_KERNEL)
 def _count_paragraphs(
-    data: Bytes, span: tuple[int, int], kinds: Bytes, seen: Hashes, counts: Integers
+    data: Bytes, span: tuple[int, int], kinds: Classes, seen: Hashes, counts: Integers
 ) -> None:
     start, stop = span
     start, _, _ = skip_space(data, span, kinds)
@@ -196,8 +196,8 @@ FIRST_COUNT = uint64(1 << 32)
 class Tables(NamedTuple):
     """Tables to count a text with: classes of characters and of marks, hashes of stop words."""
 
-    kinds: Bytes
-    classes: NDArray[np.uint16]  # [2, codes]
+    kinds: Classes
+    classes: Classes  # [2, codes]
     stop_words: Hashes
     has_ngrams: bool
 
