@@ -9,6 +9,7 @@ with a chance of 3e-8 in a million lines.
 import numpy as np
 from numba import njit, uint64
 
+from assets.filtered.kernels.line_scan import trim
 from assets.filtered.kernels.sign_masks import BULLET, SPACE, TERMINAL, Bytes, Classes, Integers
 from assets.filtered.kernels.text_words import SHORT_LINE_CHARS, Count, Hashes
 from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
@@ -89,49 +90,26 @@ def _count_line(
     data: Bytes, span: tuple[int, int], kinds: Classes, is_wide: bool, counts: Integers
 ) -> tuple[int, int]:
     """Return the line's hash and its characters without surrounding white space (0: blank)."""
-    length = np.int64(span[1] - span[0])
-    if is_wide:
-        length -= np.int64(count_continuations(data, span[0], span[1]))
+    length = _length(data, span[0], span[1], is_wide)
     counts[Count.LONGEST_RAW_LINE] = max(counts[Count.LONGEST_RAW_LINE], length)
-    start, first_kind, blanks = skip_space(data, span, kinds)
-    if start == span[1]:
+    start, stop = trim(data, span[0], span[1], kinds, SPACE)
+    if start == stop:
         return ONE, 0
-    stop, last_kind, more_blanks = drop_space(data, span[1], kinds)
-    length -= blanks + more_blanks
+    if stop - start < span[1] - span[0]:
+        length = _length(data, start, stop, is_wide)
     counts[Count.LINES] += 1
-    counts[Count.BULLET_LINES] += (first_kind & BULLET) != 0
-    counts[Count.TERMINAL_LINES] += (last_kind & TERMINAL) != 0
+    counts[Count.BULLET_LINES] += (kinds[decode(data, start)[0]] & BULLET) != 0
+    counts[Count.TERMINAL_LINES] += (kinds[decode(data, last_start(data, stop))[0]] & TERMINAL) != 0
     counts[Count.ELLIPSIS_LINES] += ends_in_ellipsis(data, start, stop)
     counts[Count.SHORT_LINES] += length <= SHORT_LINE_CHARS
     return hash_bytes(data, start, stop), length
 
 
 @njit(**INLINED)
-def skip_space(data: Bytes, span: tuple[int, int], kinds: Classes) -> tuple[int, int, int]:
-    """Return the start of the line's text, the class of its first character, and the blanks."""
-    at, stop = span
-    bits, blanks = SPACE, 0
-    while at < stop:
-        code, width = decode(data, at)
-        bits = np.int64(kinds[code])
-        if not bits & SPACE:
-            break
-        at += width
-        blanks += 1
-    return at, bits, blanks
-
-
-@njit(**INLINED)
-def drop_space(data: Bytes, stop: int, kinds: Classes) -> tuple[int, int, int]:
-    """Return the end of the text before `stop`, the class of its last character, and the blanks."""
-    blanks = 0
-    while True:
-        at = last_start(data, stop)
-        bits = np.int64(kinds[decode(data, at)[0]])
-        if not bits & SPACE:
-            return stop, bits, blanks
-        stop = at
-        blanks += 1
+def _length(data: Bytes, start: int, stop: int, is_wide: bool) -> int:
+    """Count the characters of data[start:stop]."""
+    later = count_continuations(data, start, stop) if is_wide else uint64(0)
+    return np.int64(stop - start - later)
 
 
 @njit(**INLINED)
