@@ -4,7 +4,7 @@ from prelude import Any, given, pl, pytest, settings, st
 from tables import cases
 
 from assets.filtered.filter_documents import filter_documents
-from assets.filtered.kernels.text_scores import count_form
+from assets.filtered.kernels.text_scores import count_form, count_text
 from assets.filtered.page_scores import PAGE_SCORES, pair_scores, score_pages
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.presets import DOMAINS, expand_presets
@@ -102,6 +102,12 @@ def test_repetition_is_counted_within_windows(text: str, distinct: float, repeat
 
 def test_a_text_that_repeats_itself_breaks_the_rules_of_windows() -> None:
     assert set(broken("one two three four " * 8, {"rules": {"page": {}}})) >= WINDOW_FAULTS
+
+
+def test_scores_are_the_same_with_the_counts_of_other_rules() -> None:
+    texts = pl.Series([*JUNK.values(), PROSE, ""])
+    known = count_text(texts, pair_scores=pair_scores()).with_columns(text=texts)
+    assert score_pages(texts, known).equals(score_pages(texts))
 
 
 def test_limits_of_pages_are_wider_for_references() -> None:
