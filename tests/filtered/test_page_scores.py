@@ -100,6 +100,15 @@ def test_repetition_is_counted_within_windows(text: str, distinct: float, repeat
     assert scores["window_repeated_share"] == repeated
 
 
+@pytest.mark.parametrize(
+    ("words", "counted"), [(0, 0), (5, 5), (128, 128), (191, 128), (192, 192), (256, 256)]
+)
+def test_the_last_window_counts_if_it_is_half_full_or_the_only_one(
+    words: int, counted: int
+) -> None:
+    assert counts_of("a " * words)["window_words"] == [counted]
+
+
 def test_a_text_that_repeats_itself_breaks_the_rules_of_windows() -> None:
     assert set(broken("one two three four " * 8, {"rules": {"page": {}}})) >= WINDOW_FAULTS
 
