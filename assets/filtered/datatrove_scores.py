@@ -59,8 +59,8 @@ def count_as_datatrove(
     from assets.filtered.kernels.datatrove_texts import LineKind, Tables, count_texts
     from assets.filtered.kernels.datatrove_words import HYPHENATED, TokenCount, token_classes
     from assets.filtered.kernels.ngrams import NGRAM_COUNTS
+    from assets.filtered.kernels.sign_masks import character_classes
     from assets.filtered.kernels.text_scores import blocks
-    from assets.filtered.kernels.text_words import character_classes
 
     names = [count.name.lower() for count in (*TokenCount, *LineKind)]
     names += ["ellipses", *NGRAM_COUNTS]

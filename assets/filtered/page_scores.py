@@ -2,7 +2,7 @@
 
 Purpose: six kinds of junk (boilerplate, menus, keywords, lists of links, noise, pages that were
 cut), each with a score from 0 to 1, and the repetition within windows of fixed size.
-Method: shares of the counts of `kernels.page_form` and of two lists of words; each kind is a
+Method: shares of the counts of `kernels.text_scores` and of two lists of words; each kind is a
 logistic model over these shares, their squares and some products, with the weights in
 data/page_kinds.json (`benchmarks/page_kinds.py` makes them). No weight is a word's: models see the
 form of a page, and hold for languages and subjects that they were not trained on.
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from assets.filtered.page_files import KINDS, load_models, load_words
 from assets.filtered.word_lists import NO_LISTS, WordLists, count_listed
 from assets.text.buffers import spans_in, text_buffers
-from assets.text.table_rows import table_of
 from resources.made_once import made_once
 
 LISTED = ["list_words", "other_stop_words", "other_vocabulary_words"]  # of `count_listed`
@@ -33,12 +32,13 @@ PAGE_SCORES = (
 )
 
 
-def score_pages(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.DataFrame:
+def score_pages(texts: pl.Series, known: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return PAGE_SCORES of each text (String, no nulls), Float64 from 0 to 1.
 
-    A text without words has 0 of every kind. `listed` has LISTED of `page_lists`, if counted.
+    A text without words has 0 of every kind. `known` may have the counts of `count_text` with
+    `pair_scores`, and LISTED of `page_lists`: these are not counted again.
     """
-    counts = _count(texts, listed)
+    counts = _count(texts, known)
     features = counts.select(_features())
     models = load_models()
     logits = np.tile(models.weights[0][:, None], len(texts))
@@ -70,19 +70,18 @@ def _terms(features: pl.DataFrame) -> Iterator[NDArray[np.float64]]:
         yield term
 
 
-def _count(texts: pl.Series, listed: pl.DataFrame | None = None) -> pl.DataFrame:
-    from assets.filtered.kernels.page_form import count_form
-    from assets.filtered.kernels.sign_masks import Form
+def _count(texts: pl.Series, known: pl.DataFrame | None = None) -> pl.DataFrame:
+    from assets.filtered.kernels.text_scores import count_form
 
-    data, starts = text_buffers(texts.rechunk())
-    counts = np.zeros((len(texts), len(Form)), np.int64)
-    count_form(data, starts, _form_tables(), counts)
-    if listed is None:
+    counts = texts.to_frame("text") if known is None else known
+    if "pair_scores" not in counts.columns:
+        counts = counts.hstack(count_form(texts, pair_scores()))
+    if not set(LISTED) <= set(counts.columns):
         languages = pl.repeat(None, len(texts), dtype=pl.String, eager=True)
-        listed = count_listed(texts, languages, NO_LISTS, page_lists())
+        counts = counts.hstack(count_listed(texts, languages, NO_LISTS, page_lists())[LISTED])
     has_more = pl.col("text").str.slice(-TAIL).str.contains(_more_pattern()).cast(pl.Float64)
-    frame = table_of(counts, [count.name.lower() for count in Form])
-    return frame.hstack(listed[LISTED]).hstack(_stripped(data, starts).select(has_more=has_more))
+    stripped = _stripped(*text_buffers(texts.rechunk()))
+    return counts.hstack(stripped.select(has_more=has_more))
 
 
 def _stripped(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> pl.DataFrame:
@@ -100,11 +99,11 @@ def _features() -> list[pl.Expr]:
 
 
 @made_once
-def _form_tables() -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
+def pair_scores() -> NDArray[np.uint8]:
+    """Return the likelihood of each pair of letters, for `count_text`."""
     from assets.filtered.kernels.page_form import pair_table
-    from assets.filtered.kernels.sign_masks import form_classes
 
-    return form_classes(), pair_table(load_models().letter_pairs)
+    return pair_table(load_models().letter_pairs)
 
 
 @cache
@@ -132,8 +131,8 @@ def _is(condition: pl.Expr) -> pl.Expr:
 
 _unfinished = 1 - pl.col("last_finished").cast(pl.Float64)
 _lower = pl.col("last_lower") * _unfinished
-_cut_short = _unfinished * (-pl.col("characters") / 400).exp()
-_is_cut_short = _is(pl.col("characters") < CUT_SHORT)
+_cut_short = _unfinished * (-pl.col("word_characters") / 400).exp()
+_is_cut_short = _is(pl.col("word_characters") < CUT_SHORT)
 _ends_in_long_line = _is(pl.col("last_characters") >= LONG_LINE)
 
 # Logarithms are divided by 5, so that all features are of the order of 1.
@@ -142,24 +141,24 @@ FEATURES: dict[str, pl.Expr] = {
     "frame": _share("other_vocabulary_words", "list_words").sqrt(),
     "more": pl.col("has_more"),
     "log_words": (pl.col("words") + 1).log() / 5,
-    "word_length": _share("characters", "words").clip(1, 60).log(),
+    "word_length": _share("word_characters", "words").clip(1, 60).log(),
     "finished": _share("finished_characters", "line_characters"),
     "label": _share("label_characters", "line_characters"),
-    "label_lines": _share("label_lines", "lines"),
-    "line_length": (_share("line_characters", "lines") + 1).log() / 5,
+    "label_lines": _share("label_lines", "form_lines"),
+    "line_length": (_share("line_characters", "form_lines") + 1).log() / 5,
     "caps": _share("cased_words", "letter_words"),
-    "uppers": _share("uppers", "letters"),
-    "digits": _share("digits", "characters"),
-    "letters": _share("letters", "characters"),
+    "uppers": _share("uppercase_characters", "alphabetic_characters"),
+    "digits": _share("digit_characters", "word_characters"),
+    "letters": _share("alphabetic_characters", "word_characters"),
     "one_letter": _share("one_letter_words", "words"),
     "marks": _share("mark_words", "words"),
     "numbers": _share("numbers", "words"),
     "clause": _share("clause_words", "words").clip(0, 0.3) * 3,
-    "odd": _share("odd_characters", "characters"),
-    "url": _share("url_characters", "characters"),
-    "damage": _share("damages", "characters").sqrt(),
+    "odd": _share("odd_characters", "word_characters"),
+    "url": _share("url_characters", "word_characters"),
+    "damage": _share("damages", "word_characters").sqrt(),
     "singles": _share("singles", "words"),
-    "latin": _share("pairs", "letters"),
+    "latin": _share("pairs", "alphabetic_characters"),
     "pairs": (pl.col("pair_scores") + TYPICAL_PAIR * PAIR_WEIGHT) / (pl.col("pairs") + PAIR_WEIGHT)
     - TYPICAL_PAIR,
     "distinct": _share("window_distinct", "window_words"),
@@ -172,6 +171,6 @@ FEATURES: dict[str, pl.Expr] = {
     "lower": _lower,
     "lower_short": _lower * _is_cut_short,
     "lower_short_long_line": _lower * _is_cut_short * _ends_in_long_line,
-    "short": (1 - pl.col("characters") / SHORT).clip(0, 1),
+    "short": (1 - pl.col("word_characters") / SHORT).clip(0, 1),
     "cut_long_line": _unfinished * _ends_in_long_line,
 }

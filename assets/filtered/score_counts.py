@@ -24,7 +24,7 @@ from assets.filtered.language.detect_language import is_other_language, paragrap
 from assets.filtered.line_edits import edit_lines
 from assets.filtered.metadata import count_metadata
 from assets.filtered.opt_out import OptOut, find_opted_out, find_stated_opt_outs
-from assets.filtered.page_scores import LISTED, PAGE_SCORES, page_lists, score_pages
+from assets.filtered.page_scores import PAGE_SCORES, page_lists, pair_scores, score_pages
 from assets.filtered.pii.find_pii import find_pii, find_pii_in_chats
 from assets.filtered.rules.custom import CustomRule
 from assets.filtered.scores import SCORES, counts_behind
@@ -112,7 +112,8 @@ def _text_counts(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -
     has_ngrams = group is not None and any(
         getattr(group, field) is not None for field in type(group).model_fields if "gram" in field
     )
-    return count_text(documents["text"], ngrams=has_ngrams)
+    pairs = {"pair_scores": pair_scores()} if config.rules.page else {}
+    return count_text(documents["text"], ngrams=has_ngrams, **pairs)
 
 
 def _lines(documents: pl.DataFrame, config: FilterConfig, _: FilterData) -> pl.DataFrame:
@@ -166,8 +167,7 @@ def _code(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFr
 
 
 def _pages(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:
-    is_listed = set(LISTED) <= set(documents.columns)
-    return score_pages(documents["text"], documents.select(LISTED) if is_listed else None)
+    return score_pages(documents["text"], documents)
 
 
 def _code_content(documents: pl.DataFrame, _: FilterConfig, __: FilterData) -> pl.DataFrame:

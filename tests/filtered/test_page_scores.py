@@ -1,14 +1,11 @@
 """Scores of pages: what they count, kinds of junk, and limits by domain."""
 
-from prelude import Any, given, np, pl, pytest, settings, st
+from prelude import Any, given, pl, pytest, settings, st
 from tables import cases
 
 from assets.filtered.filter_documents import filter_documents
-from assets.filtered.kernels.page_form import count_form, pair_table
-from assets.filtered.kernels.sign_masks import Form, form_classes
-from assets.filtered.page_files import load_models
-from assets.filtered.page_scores import PAGE_SCORES, score_pages
-from assets.text.buffers import text_buffers
+from assets.filtered.kernels.text_scores import count_form, count_text
+from assets.filtered.page_scores import PAGE_SCORES, pair_scores, score_pages
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.presets import DOMAINS, expand_presets
 from resources.settings.filtering.rules import PageRules
@@ -41,11 +38,7 @@ WINDOW_FAULTS = {"repeated_in_windows", "few_distinct_words"}
 
 def counts_of(*texts: str) -> dict[str, list[int]]:
     """Counts of some texts by name."""
-    data, starts = text_buffers(pl.Series(texts, dtype=pl.String))
-    counts = np.zeros((len(texts), len(Form)), np.int64)
-    tables = (form_classes(), pair_table(load_models().letter_pairs))
-    count_form(data, starts, tables, counts)
-    return {count.name: counts[:, count].tolist() for count in Form}
+    return count_form(pl.Series(texts, dtype=pl.String), pair_scores()).to_dict(as_series=False)
 
 
 SIGNS = "aaabBW1é漢 \n\t'-’,.:;)\"_/wA" + "ÉжЖ٣カ・、；…â\ufffd\xa0\u3000\u2003😀𠀋"
@@ -107,8 +100,23 @@ def test_repetition_is_counted_within_windows(text: str, distinct: float, repeat
     assert scores["window_repeated_share"] == repeated
 
 
+@pytest.mark.parametrize(
+    ("words", "counted"), [(0, 0), (5, 5), (128, 128), (191, 128), (192, 192), (256, 256)]
+)
+def test_the_last_window_counts_if_it_is_half_full_or_the_only_one(
+    words: int, counted: int
+) -> None:
+    assert counts_of("a " * words)["window_words"] == [counted]
+
+
 def test_a_text_that_repeats_itself_breaks_the_rules_of_windows() -> None:
     assert set(broken("one two three four " * 8, {"rules": {"page": {}}})) >= WINDOW_FAULTS
+
+
+def test_scores_are_the_same_with_the_counts_of_other_rules() -> None:
+    texts = pl.Series([*JUNK.values(), PROSE, ""])
+    known = count_text(texts, pair_scores=pair_scores()).with_columns(text=texts)
+    assert score_pages(texts, known).equals(score_pages(texts))
 
 
 def test_limits_of_pages_are_wider_for_references() -> None:
@@ -122,14 +130,14 @@ def test_limits_of_pages_are_wider_for_references() -> None:
 
 @cases(r"""
     text | expected
-    One two, three. | {"WORDS": 3, "CLAUSE_WORDS": 1, "LAST_FINISHED": 1, "CASED_WORDS": 1}
-    水は 流れる。 | {"WORDS": 6, "SINGLES": 5, "LAST_FINISHED": 1, "LETTER_WORDS": 0}
-    http://a.bc/d x1 don't | {"URL_CHARACTERS": 13, "ODD_CHARACTERS": 2}
-    "Home\nAbout\nand so on." | {"LABEL_LINES": 1, "LABEL_CHARACTERS": 5, "LINES": 3}
-    It goes on (…) | {"LAST_DOTS": 1, "LAST_FINISHED": 0}
-    'He said "no."\n\n' | {"LAST_FINISHED": 1, "LAST_DOTS": 0}
-    It was cut here and th | {"LAST_LOWER": 1, "LAST_CHARACTERS": 23}
-    Ã¤ b - 12 | {"DAMAGES": 2, "ONE_LETTER_WORDS": 1, "MARK_WORDS": 1, "NUMBERS": 1}
+    One two, three. | {"words": 3, "clause_words": 1, "last_finished": 1, "cased_words": 1}
+    水は 流れる。 | {"words": 6, "singles": 5, "last_finished": 1, "letter_words": 0}
+    http://a.bc/d x1 don't | {"url_characters": 13, "odd_characters": 2}
+    "Home\nAbout\nand so on." | {"label_lines": 1, "label_characters": 5, "form_lines": 3}
+    It goes on (…) | {"last_dots": 1, "last_finished": 0}
+    'He said "no."\n\n' | {"last_finished": 1, "last_dots": 0}
+    It was cut here and th | {"last_lower": 1, "last_characters": 23}
+    Ã¤ b - 12 | {"damages": 2, "one_letter_words": 1, "mark_words": 1, "numbers": 1}
 """)
 def test_the_form_of_a_text_is_counted(text: str, expected: dict[str, int]) -> None:
     counts = counts_of(text)
@@ -152,16 +160,14 @@ def test_scores_are_shares_that_do_not_depend_on_other_texts(texts: list[str]) -
 @pytest.mark.parametrize(
     ("text", "counted"),
     [
-        ("a\x85b", {Form.DAMAGES: 0, Form.WORDS: 2}),  # a line feed of old mainframes, not a damage
-        ("l:Ⓚ’u", {Form.ODD_CHARACTERS: 5}),  # a capital that is no letter: two runs of letters
-        ("Ⓘ’@z»", {Form.ODD_CHARACTERS: 0}),
+        ("a\x85b", {"damages": 0, "words": 2}),  # a line feed of old mainframes, not a damage
+        ("l:Ⓚ’u", {"odd_characters": 5}),  # a capital that is no letter: two runs of letters
+        ("Ⓘ’@z»", {"odd_characters": 0}),
     ],
 )
 @pytest.mark.parametrize("after", ["", "x" * 200])
 def test_signs_of_two_classes_count_alike_in_a_mask_and_alone(
-    text: str, counted: dict[Form, int], after: str
+    text: str, counted: dict[str, int], after: str
 ) -> None:
-    data, starts = text_buffers(pl.Series([text, after]))
-    counts = np.zeros((2, len(Form)), np.int64)
-    count_form(data, starts, (form_classes(), np.zeros(1 << 16, np.uint8)), counts)
-    assert {form: counts[0, form] for form in counted} == counted
+    counts = counts_of(text, after)
+    assert {name: counts[name][0] for name in counted} == counted

@@ -4,7 +4,7 @@ from functools import partial
 
 from prelude import Callable, Counter, given, np, pairwise, pl, pytest, settings, st
 
-from assets.filtered.kernels import text_words
+from assets.filtered.kernels import sign_masks
 from assets.filtered.kernels.ngrams import DUPLICATE_SIZES, NGRAM_COUNTS, TOP_SIZES
 from assets.filtered.kernels.text_scores import BLOCK_BYTES, count_text, count_work
 from assets.filtered.kernels.text_words import Count
@@ -25,16 +25,16 @@ THRICE = f"{PASSAGE} red {PASSAGE} green blue {PASSAGE}"  # 165 letters in words
 
 def test_character_classes_are_those_of_str() -> None:
     tests: dict[int, Callable[[str], bool]] = {
-        text_words.SPACE: str.isspace,
-        text_words.LETTER: str.isalpha,
-        text_words.ALPHANUMERIC: str.isalnum,
-        text_words.DIGIT: str.isdigit,
-        text_words.UPPERCASE: str.isupper,
-        text_words.TERMINAL: set(TERMINAL_MARKS).__contains__,
-        text_words.BULLET: set(BULLETS).__contains__,
-        text_words.SINGLE: lambda c: any(first <= ord(c) <= last for first, last in SINGLES),
+        sign_masks.SPACE: str.isspace,
+        sign_masks.LETTER: str.isalpha,
+        sign_masks.ALPHANUMERIC: str.isalnum,
+        sign_masks.DIGIT: str.isdigit,
+        sign_masks.UPPER: str.isupper,
+        sign_masks.TERMINAL: set(TERMINAL_MARKS).__contains__,
+        sign_masks.BULLET: set(BULLETS).__contains__,
+        sign_masks.SINGLE: lambda c: any(first <= ord(c) <= last for first, last in SINGLES),
     }
-    classes = text_words.character_classes()
+    classes = sign_masks.character_classes()
     for bit, test in tests.items():
         expected = [code for code in range(0x110000) if test(chr(code))]
         assert np.flatnonzero(classes & bit).tolist() == expected
@@ -97,7 +97,7 @@ def test_no_texts_have_no_counts_and_ngrams_can_be_left_out() -> None:
 def test_each_han_or_kana_character_is_a_word() -> None:
     counts = count_text(pl.Series(["日本語 abc漢d", "カナﾅｰ", "ไทย ລາວ"]))
     assert counts["words"].to_list() == [6, 4, 2]
-    assert counts["longest_word"].to_list() == [3, 1, 3]
+    assert counts["word_characters"].to_list() == [8, 4, 6]
 
 
 def test_copies_have_two_readings() -> None:
@@ -171,7 +171,6 @@ def count_slowly(text: str) -> dict[str, int]:
         "uppercase_characters": sum(map(str.isupper, text)),
         "words": len(words),
         "alphabetic_words": sum(any(map(str.isalpha, word)) for word in words),
-        "longest_word": max(map(len, words), default=0),
         "newlines": text.count("\n"),
         "hashes": text.count("#"),
         "ellipses": text.count("...") + text.count("…"),

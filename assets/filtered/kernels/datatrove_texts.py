@@ -14,15 +14,15 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from assets.filtered.kernels.datatrove_words import TokenCount, count_tokens
+from assets.filtered.kernels.line_scan import skip, trim
 from assets.filtered.kernels.ngrams import DUPLICATE_SIZES, TOP_SIZES
+from assets.filtered.kernels.sign_masks import SPACE, TERMINAL, Classes
 from assets.filtered.kernels.text_lines import (
     PROBE_LIMIT,
     count_ellipses,
-    drop_space,
     ends_in_ellipsis,
-    skip_space,
 )
-from assets.filtered.kernels.text_words import SHORT_LINE_CHARS, TERMINAL
+from assets.filtered.kernels.text_words import SHORT_LINE_CHARS, count_characters
 from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes, join
 from assets.text.kernels.many_bytes import ONE, find_byte
@@ -59,13 +59,10 @@ class LineKind(IntEnum):
 
 
 @njit(**ARRAY_KERNEL)
-def count_raw_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Integers) -> None:
+def count_raw_lines(data: Bytes, span: tuple[int, int], kinds: Classes, counts: Integers) -> None:
     """Fill `counts`, int64 [LineKind], for the text data[span] of uint64 bounds."""
     start, stop = span
-    for i in range(start, stop):
-        counts[LineKind.CHARACTERS] += (data[i] & 0xC0) != 0x80
-        counts[LineKind.NEWLINES] += data[i] == NEWLINE
-        counts[LineKind.HASHES] += data[i] == ord("#")
+    count_characters(data, span, counts)
     if start == stop:
         return
     _count_split_lines(data, span, kinds, counts)
@@ -78,7 +75,9 @@ def count_raw_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: In
 
 
 @njit(**ARRAY_KERNEL)
-def _count_split_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Integers) -> None:
+def _count_split_lines(
+    data: Bytes, span: tuple[int, int], kinds: Classes, counts: Integers
+) -> None:
     start, stop = span
     while start < stop:
         end = start
@@ -89,11 +88,10 @@ def _count_split_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts:
                 break
             end += ONE
         counts[LineKind.SPLIT_LINES] += 1
-        first, _, _ = skip_space(data, (start, end), kinds)
-        if first < end:
+        first, last = trim(data, start, end, kinds, SPACE)
+        if first < last:
             code, _ = decode(data, first)
             counts[LineKind.BULLET_LINES] += (code == BULLET) | (code == DASH)
-            last, _, _ = drop_space(data, end, kinds)
             counts[LineKind.ELLIPSIS_LINES] += ends_in_ellipsis(data, first, last)
         start = end + width
 
@@ -116,7 +114,7 @@ def _break_at(data: Bytes, at: int, stop: int) -> int:
 
 @njit(**ARRAY_KERNEL)
 def _count_lines(
-    data: Bytes, span: tuple[int, int], kinds: Bytes, seen: Hashes, counts: Integers
+    data: Bytes, span: tuple[int, int], kinds: Classes, seen: Hashes, counts: Integers
 ) -> None:
     start, stop = span
     edges = np.int64(data[start] == NEWLINE) + np.int64(data[stop - ONE] == NEWLINE)
@@ -130,7 +128,7 @@ def _count_lines(
             counts[LineKind.LINES] += 1
             counts[LineKind.DUPLICATE_LINES] += is_copy
             counts[LineKind.DUPLICATE_LINE_CHARACTERS] += is_copy * length
-            if skip_space(data, (start, end), kinds)[0] < end:
+            if skip(data, start, end, kinds, SPACE)[0] < end:
                 counts[LineKind.FILLED_LINES] += 1
                 counts[LineKind.DUPLICATE_FILLED_CHARACTERS] += is_copy * length
                 last = kinds[decode(data, last_start(data, end))[0]]
@@ -141,14 +139,12 @@ def _count_lines(
 
 @njit(**ARRAY_KERNEL)
 def _count_paragraphs(
-    data: Bytes, span: tuple[int, int], kinds: Bytes, seen: Hashes, counts: Integers
+    data: Bytes, span: tuple[int, int], kinds: Classes, seen: Hashes, counts: Integers
 ) -> None:
-    start, stop = span
-    start, _, _ = skip_space(data, span, kinds)
+    start, stop = trim(data, span[0], span[1], kinds, SPACE)
     if start == stop:
         counts[LineKind.PARAGRAPHS] = 1
         return
-    stop, _, _ = drop_space(data, stop, kinds)
     first = start
     while first < stop:
         end = find_byte(data, (start, stop), NEWLINE)
@@ -176,12 +172,8 @@ def _enter(seen: Hashes, key: int) -> int:
 
     A key that finds no slot within PROBE_LIMIT is not entered.
     """
-    mask = uint64(len(seen) - 1)
     key = max(key, ONE)
-    slot, probes = (key >> uint64(32)) & mask, 1
-    while seen[slot] != 0 and seen[slot] != key and probes < PROBE_LIMIT:
-        slot = (slot + ONE) & mask
-        probes += 1
+    slot = _slot(seen, seen, key)
     if seen[slot] == 0:
         seen[slot] = key
         return 0
@@ -196,8 +188,8 @@ FIRST_COUNT = uint64(1 << 32)
 class Tables(NamedTuple):
     """Tables to count a text with: classes of characters and of marks, hashes of stop words."""
 
-    kinds: Bytes
-    classes: NDArray[np.uint16]  # [2, codes]
+    kinds: Classes
+    classes: Classes  # [2, codes]
     stop_words: Hashes
     has_ngrams: bool
 
@@ -289,14 +281,10 @@ def _later_copies(grams: Hashes, ends: Integers, size: int, seen: Hashes) -> int
     seen[:] = 0
     i, characters = 0, 0
     while i < len(grams):
-        key = max(grams[i], ONE)
-        slot = _slot(seen, seen, key)
-        if seen[slot] == key:
+        if _enter(seen, grams[i]):
             characters += ends[i + size - 1] - (ends[i - 1] if i else 0)
             # Behind the copy: copies that overlap count once.
             i += size
         else:
-            if seen[slot] == 0:
-                seen[slot] = key
             i += 1
     return characters

@@ -17,9 +17,11 @@ import polars as pl
 from numba import njit, uint64
 from numpy.typing import NDArray
 
+from assets.filtered.kernels.line_scan import skip
 from assets.text.kernels.character_classes import LETTERS_END, TERMINAL_MARKS, add_marks, classes_by
 from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
 from assets.text.kernels.hashing import hash_bytes
+from assets.text.kernels.many_bytes import find_byte
 from assets.text.kernels.utf8 import count_continuations, decode, last_start
 
 Bytes = NDArray[np.uint8]
@@ -101,10 +103,11 @@ def count_tokens(
     while True:
         begins_line = False
         if at == chunk[2]:
-            at, begins_line = _skip_space(data, at, stop, classes)
+            before = at
+            at, _ = skip(data, at, stop, classes, SPACE)
             if at >= stop:
                 break
-            begins_line |= total == 0
+            begins_line = total == 0 or find_byte(data, (before, at), LINE_FEED) < at
             chunk = _chunk_at(data, at, stop, classes)
         end = _token_end(data, at, chunk, classes)
         size = np.int64(end - at) - np.int64(count_continuations(data, at, end))
@@ -126,19 +129,6 @@ def count_tokens(
     counts[TokenCount.TOKENS] = total
     counts[TokenCount.STOP_WORDS] = found.sum()
     return total
-
-
-@njit(**ARRAY_INLINED)
-def _skip_space(data: Bytes, at: int, stop: int, classes: Classes) -> tuple[int, bool]:
-    """Return the end of the white space at byte `at`, and whether a line ends in it."""
-    has_line_end = False
-    while at < stop:
-        code, width = decode(data, at)
-        if not classes[code] & SPACE:
-            break
-        has_line_end |= code == LINE_FEED
-        at += width
-    return at, has_line_end
 
 
 @njit(**ARRAY_INLINED)

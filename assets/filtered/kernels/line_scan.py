@@ -1,6 +1,6 @@
-"""Find, trim and copy lines: the code that the line rules of C4 and RefinedWeb share.
+"""Find, trim and copy lines: the code that the line rules of C4 and RefinedWeb share, and counters.
 
-Both passes only remove bytes, so a text is unchanged exactly if it kept its length. Every text is
+Both rules only remove bytes, so a text is unchanged exactly if it kept its length. Every text is
 written to one output buffer; the next one overwrites it there if it is unchanged.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from assets.text.kernels.character_classes import LETTERS_END, add_marks, classes_by
 from assets.text.kernels.compiling import ARRAY_INLINED, ARRAY_KERNEL
-from assets.text.kernels.utf8 import decode, last_start
+from assets.text.kernels.utf8 import ONE, decode, last_start
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
@@ -103,14 +103,16 @@ def skip(text: Bytes, i: int, stop: int, classes: Classes, wanted: int) -> tuple
 
 
 @njit(**ARRAY_INLINED)
-def trim(text: Bytes, start: int, stop: int, classes: Classes) -> tuple[int, int]:
+def trim(
+    text: Bytes, start: int, stop: int, classes: Classes, space: int = SPACE
+) -> tuple[int, int]:
     """Return the bounds of text[start:stop] without the white space around it."""
-    if start < stop and BLANK < text[start] < 0x80 and BLANK < text[stop - 1] < 0x80:
+    if start < stop and BLANK < text[start] < 0x80 and BLANK < text[stop - ONE] < 0x80:
         return start, stop
-    start, _ = skip(text, start, stop, classes, SPACE)
+    start, _ = skip(text, start, stop, classes, space)
     while start < stop:
         i = last_start(text, stop)
-        if not classes[decode(text, i)[0]] & SPACE:
+        if not classes[decode(text, i)[0]] & space:
             break
         stop = i
     return start, stop

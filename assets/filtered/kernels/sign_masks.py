@@ -1,12 +1,11 @@
-"""Counts of the form of a page, and its words of up to 63 bytes as a bit mask a class of signs.
+"""Read the words of a text as bit masks of up to 63 bytes, one a class of signs.
 
 Method: vector instructions mark the classes of ASCII. Of other characters, each is looked up once,
 and its class is written for all its bytes, so that vector instructions mark these as well. Words
-of more bytes, and of characters of four, are left to `page_words`.
+of more bytes, and of characters of four, are left to `text_words.read_word`.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
 
-from enum import IntEnum, auto
 from functools import cache
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from numba import njit, uint64
 from numpy.typing import NDArray
 
 from assets.text.kernels.character_classes import (
-    NUM_CODES,
+    BULLETS,
     SINGLES,
     TERMINAL_MARKS,
     add_marks,
@@ -46,9 +45,10 @@ Classes = NDArray[np.uint16]
 Integers = NDArray[np.int64]
 
 LINE_FEED = 10
-SPACE, LETTER, UPPER, DIGIT, TERMINAL, CLAUSE, CLOSING, SINGLE, JOINT, DAMAGE = (
-    1 << i for i in range(10)
+SPACE, LETTER, ALPHANUMERIC, UPPER, DIGIT, SINGLE, TERMINAL, FINISH, BULLET = (
+    1 << i for i in range(9)
 )
+CLAUSE, CLOSING, JOINT, DAMAGE = (1 << i for i in range(9, 13))
 CLAUSES = ",;:،؛、，；："
 CLOSINGS = "\"'”’»)]}*_`」』）】›"
 JOINTS = "'’-‐‑"
@@ -56,47 +56,15 @@ JOINTS = "'’-‐‑"
 DAMAGED = "ÃÂâ¢£¤¥¦¨ª¬¯±²³´µ¶¸¹¼½¾ð\ufffd□█▓▒░" + "".join(map(chr, range(0x80, 0xA0)))
 
 
-class Form(IntEnum):
-    """Counts, in the order of the columns."""
-
-    WORDS = 0
-    CHARACTERS = auto()  # not white space
-    LETTERS = auto()
-    UPPERS = auto()
-    DIGITS = auto()
-    DAMAGES = auto()
-    SINGLES = auto()  # Han and kana
-    CASED_WORDS = auto()  # that begin with a letter of a script with case, by its capitals
-    LETTER_WORDS = auto()  # not SINGLE, with a letter
-    ONE_LETTER_WORDS = auto()
-    MARK_WORDS = auto()  # without letters and digits
-    NUMBERS = auto()  # with digits and no letter
-    CLAUSE_WORDS = auto()  # before a comma, colon or semicolon
-    ODD_CHARACTERS = auto()  # of words that mix letters with digits, marks or capitals
-    URL_CHARACTERS = auto()
-    PAIRS = auto()  # of ASCII letters within words
-    PAIR_SCORES = auto()
-    LINES = auto()
-    LINE_CHARACTERS = auto()
-    FINISHED_CHARACTERS = auto()  # of lines that end a sentence
-    LABEL_LINES = auto()
-    LABEL_CHARACTERS = auto()
-    WINDOW_WORDS = auto()
-    WINDOW_DISTINCT = auto()
-    WINDOW_REPEATED = auto()
-    LAST_CHARACTERS = auto()  # of the last line
-    LAST_FINISHED = auto()  # the text ends a sentence
-    LAST_DOTS = auto()  # or breaks off with an ellipsis
-    LAST_LOWER = auto()  # or with a word that is not capitalised
-
-
 @cache
-def form_classes() -> Classes:
-    """Return the class bits of every code point, uint16 [0x110000]."""
-    tests = {SPACE: str.isspace, LETTER: str.isalpha, UPPER: str.isupper, DIGIT: str.isdigit}
-    classes = classes_by(tests)
+def character_classes() -> Classes:
+    """Return the class bits of every code point, uint16 [0x110000]. Made once per process."""
+    tests = {SPACE: str.isspace, LETTER: str.isalpha, ALPHANUMERIC: str.isalnum}
+    classes = classes_by({**tests, UPPER: str.isupper, DIGIT: str.isdigit})
     for marks, bit in (
-        (TERMINAL_MARKS + "…", TERMINAL),
+        (TERMINAL_MARKS, TERMINAL),
+        (TERMINAL_MARKS + "…", FINISH),
+        (BULLETS, BULLET),
         (CLAUSES, CLAUSE),
         (CLOSINGS, CLOSING),
         (JOINTS, JOINT),
@@ -105,7 +73,6 @@ def form_classes() -> Classes:
         add_marks(classes, marks, bit)
     for first, last in SINGLES:
         classes[first : last + 1] |= SINGLE
-    assert len(classes) == NUM_CODES
     return classes
 
 
@@ -119,6 +86,7 @@ class Signs(NamedTuple):
     words: int
     heads: int
     letters: int
+    alphanumerics: int
     uppers: int
     digits: int
     joints: int
@@ -134,19 +102,20 @@ def read_signs(
 ) -> tuple[Signs, int, int]:
     """Return the signs of the whole words at the start of data[span], line feeds, and their bytes.
 
-    classes: of `form_classes`; kinds: uint16 [68], overwritten. The bytes are 0 if the text begins
-    with a word that is longer than 62 bytes or has a character of four, and near the end of `data`:
-    from any byte of a mask, 64 can be read.
+    classes: of `character_classes`; kinds: uint16 [68], overwritten. The bytes are 0 if the text
+    begins with a word that is longer than 62 bytes or has a character of four, and near the end of
+    `data`: from any byte of a mask, 64 can be read.
     """
     at, stop = span
     none = uint64(0)
     if at + RUN + RUN > uint64(len(data)):
-        return Signs(none, none, none, none, none, none, none, none, none, none), none, none
+        return Signs(none, none, none, none, none, none, none, none, none, none, none), none, none
     size = min(stop - at, uint64(63))
     words = ~plain_spaces(data, at)
     uppers = capitals(data, at)
     letters = small_letters(data, at) | uppers
     digits = digit_bytes(data, at)
+    alphanumerics = letters | digits
     joints, clauses, closings = _joints(data, at), _clauses(data, at), _closings(data, at)
     later = singles = damages = none
     wide = wide_bytes(data, at)
@@ -158,6 +127,7 @@ def read_signs(
         heads = wide & ~later & ones_below(size)
         _write_classes(data, at, heads, classes, kinds)
         letters |= mark_bits(kinds, uint64(LETTER)) & wide
+        alphanumerics |= mark_bits(kinds, uint64(ALPHANUMERIC)) & wide
         uppers |= mark_bits(kinds, uint64(UPPER)) & wide
         digits |= mark_bits(kinds, uint64(DIGIT)) & wide
         joints |= mark_bits(kinds, uint64(JOINT)) & wide
@@ -173,8 +143,9 @@ def read_signs(
     inside = ones_below(size)
     words &= inside
     signs = Signs(
-        words, words & ~later | singles & inside, letters & words, uppers & words, digits & words,
-        joints & words, clauses & words, closings & words, singles & inside, damages & words,
+        words, words & ~later | singles & inside, letters & words, alphanumerics & words,
+        uppers & words, digits & words, joints & words, clauses & words, closings & words,
+        singles & inside, damages & words,
     )  # fmt: skip
     return signs, mark_byte(data, at, LINE_FEED) & inside, size
 

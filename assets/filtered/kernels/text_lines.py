@@ -8,17 +8,14 @@ with a chance of 3e-8 in a million lines.
 
 import numpy as np
 from numba import njit, uint64
-from numpy.typing import NDArray
 
-from assets.filtered.kernels.text_words import BULLET, SHORT_LINE_CHARS, SPACE, TERMINAL, Count
+from assets.filtered.kernels.line_scan import trim
+from assets.filtered.kernels.sign_masks import BULLET, SPACE, TERMINAL, Bytes, Classes, Integers
+from assets.filtered.kernels.text_words import SHORT_LINE_CHARS, Count, Hashes
 from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
 from assets.text.kernels.hashing import INCREMENT, absorb, hash_bytes
 from assets.text.kernels.many_bytes import EIGHT, ONE, find_byte, find_bytes, read_8
 from assets.text.kernels.utf8 import count_continuations, decode, last_start
-
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
-Hashes = NDArray[np.uint64]
 
 NEWLINE, DOT, DOTS = 0x0A, 0x2E, uint64(0x2E2E2E2E2E2E2E2E)
 PARAGRAPH_SEED = uint64(0xCBF29CE484222325)
@@ -55,11 +52,10 @@ def _count_dots(text: Bytes) -> int:
 
 
 @njit(**ARRAY_KERNEL)
-def count_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Integers) -> int:
+def count_lines(data: Bytes, span: tuple[int, int], kinds: Classes, counts: Integers) -> int:
     """Fill the counts of lines and paragraphs of data[span]; return the table slots read.
 
-    counts: int64 [Count], with CHARACTERS filled in; kinds: uint8 [0x110000], class bits of
-    `text_words.character_classes`.
+    counts: int64 [Count], with CHARACTERS filled in; kinds: of `character_classes`.
     """
     start, stop = span
     slots = FIRST_SLOTS
@@ -71,7 +67,6 @@ def count_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Intege
     while start < stop:
         end = find_byte(data, (start, stop), NEWLINE)
         counts[Count.RAW_LINES] += 1
-        counts[Count.NEWLINES] += end < stop
         # At most half full, although a line may add its paragraph, too.
         if 2 * keys + 2 > len(seen):
             seen, work = _grown(seen), work + len(seen)
@@ -92,52 +87,29 @@ def count_lines(data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Intege
 
 @njit(**INLINED)
 def _count_line(
-    data: Bytes, span: tuple[int, int], kinds: Bytes, is_wide: bool, counts: Integers
+    data: Bytes, span: tuple[int, int], kinds: Classes, is_wide: bool, counts: Integers
 ) -> tuple[int, int]:
     """Return the line's hash and its characters without surrounding white space (0: blank)."""
-    length = np.int64(span[1] - span[0])
-    if is_wide:
-        length -= np.int64(count_continuations(data, span[0], span[1]))
+    length = _length(data, span[0], span[1], is_wide)
     counts[Count.LONGEST_RAW_LINE] = max(counts[Count.LONGEST_RAW_LINE], length)
-    start, first_kind, blanks = skip_space(data, span, kinds)
-    if start == span[1]:
+    start, stop = trim(data, span[0], span[1], kinds, SPACE)
+    if start == stop:
         return ONE, 0
-    stop, last_kind, more_blanks = drop_space(data, span[1], kinds)
-    length -= blanks + more_blanks
+    if stop - start < span[1] - span[0]:
+        length = _length(data, start, stop, is_wide)
     counts[Count.LINES] += 1
-    counts[Count.BULLET_LINES] += (first_kind & BULLET) != 0
-    counts[Count.TERMINAL_LINES] += (last_kind & TERMINAL) != 0
+    counts[Count.BULLET_LINES] += (kinds[decode(data, start)[0]] & BULLET) != 0
+    counts[Count.TERMINAL_LINES] += (kinds[decode(data, last_start(data, stop))[0]] & TERMINAL) != 0
     counts[Count.ELLIPSIS_LINES] += ends_in_ellipsis(data, start, stop)
     counts[Count.SHORT_LINES] += length <= SHORT_LINE_CHARS
     return hash_bytes(data, start, stop), length
 
 
 @njit(**INLINED)
-def skip_space(data: Bytes, span: tuple[int, int], kinds: Bytes) -> tuple[int, int, int]:
-    """Return the start of the line's text, the class of its first character, and the blanks."""
-    at, stop = span
-    bits, blanks = SPACE, 0
-    while at < stop:
-        code, width = decode(data, at)
-        bits = np.int64(kinds[code])
-        if not bits & SPACE:
-            break
-        at += width
-        blanks += 1
-    return at, bits, blanks
-
-
-@njit(**INLINED)
-def drop_space(data: Bytes, stop: int, kinds: Bytes) -> tuple[int, int, int]:
-    """Return the end of the text before `stop`, the class of its last character, and the blanks."""
-    blanks = 0
-    while True:
-        at = last_start(data, stop)
-        bits = np.int64(kinds[decode(data, at)[0]])
-        if not bits & SPACE:
-            return stop, bits, blanks
-        stop = at
-        blanks += 1
+def _length(data: Bytes, start: int, stop: int, is_wide: bool) -> int:
+    """Count the characters of data[start:stop]."""
+    later = count_continuations(data, start, stop) if is_wide else uint64(0)
+    return np.int64(stop - start - later)
 
 
 @njit(**INLINED)

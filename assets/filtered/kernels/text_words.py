@@ -1,30 +1,38 @@
-"""Count the characters and words of a text, and hash its words for the n-grams.
+"""Count the characters and words of a text, and hash its words for what repeats itself.
 
 Words are those of `str.split()`, except that a character of a script without spaces (Han, kana) is
 a word of its own; letters and digits are those of `str.isalpha`, `isdigit` and `isalnum`.
-Words of plain ASCII are counted as the bits of a number, up to 63 bytes at once (`kernels.words`).
+Words come as bit masks (`sign_masks`), and one by one where those end: a word of more than 62 bytes
+or with a character of four.
 """
-# mypy: disable-error-code="untyped-decorator, no-any-return, assignment, return-value"
+# mypy: disable-error-code="untyped-decorator, no-any-return, arg-type, assignment, return-value"
 
 from enum import IntEnum, auto
-from functools import cache
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import njit, uint64
 from numpy.typing import NDArray
 
-from assets.text.kernels.character_classes import (
-    BULLETS,
-    SINGLES,
-    TERMINAL_MARKS,
-    add_marks,
-    classes_by,
+from assets.filtered.kernels.sign_masks import (
+    ALPHANUMERIC,
+    CLOSING,
+    DAMAGE,
+    DIGIT,
+    JOINT,
+    LETTER,
+    SINGLE,
+    SPACE,
+    UPPER,
+    Bytes,
+    Classes,
+    Integers,
+    Signs,
 )
 from assets.text.kernels.compiling import INLINED, KERNEL
 from assets.text.kernels.hashing import hash_bytes
-from assets.text.kernels.many_bytes import ONE, count_ones, first_one, held
+from assets.text.kernels.many_bytes import ONE, count_ones, first_one, held, ones_below
 from assets.text.kernels.utf8 import decode
-from assets.text.kernels.words import capitals, digit_bytes, mark_byte, plain_words, small_letters
 
 SHORT_LINE_CHARS = 30  # datatrove's FineWeb filter: len(line) <= 30
 
@@ -33,6 +41,8 @@ class Count(IntEnum):
     """Counts, in the order of the columns; numba takes the members as integers."""
 
     CHARACTERS = 0
+    NEWLINES = auto()
+    HASHES = auto()  # "#"
     WORD_CHARACTERS = auto()  # not white space
     ALPHANUMERIC_CHARACTERS = auto()
     ALPHABETIC_CHARACTERS = auto()
@@ -40,9 +50,6 @@ class Count(IntEnum):
     UPPERCASE_CHARACTERS = auto()
     WORDS = auto()
     ALPHABETIC_WORDS = auto()  # with at least one letter
-    LONGEST_WORD = auto()  # characters
-    NEWLINES = auto()
-    HASHES = auto()  # "#"
     ELLIPSES = auto()  # "..." from left to right, and "…"
     RAW_LINES = auto()  # split at "\n", blank ones too
     LONGEST_RAW_LINE = auto()  # characters
@@ -62,120 +69,119 @@ class Count(IntEnum):
     REPEATED_PARAGRAPH_CHARACTERS = auto()
 
 
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 Positions = NDArray[np.uint32]
+Words = tuple[Hashes, Positions]  # of a text: hash, and characters of all words up to each
 
-SPACE, LETTER, ALPHANUMERIC, TERMINAL, BULLET, DIGIT, UPPERCASE, SINGLE = (1 << i for i in range(8))
-HASH = ord("#")
+HASH, NEWLINE, SLASH, SMALL_W, DOT = (ord(sign) for sign in "#\n/w.")
 
 
-@cache
-def character_classes() -> Bytes:
-    """Return the class bits of every code point, uint8 [0x110000]. Made once per process."""
-    tests = {SPACE: str.isspace, LETTER: str.isalpha, ALPHANUMERIC: str.isalnum}
-    classes = classes_by({**tests, DIGIT: str.isdigit, UPPERCASE: str.isupper})
-    add_marks(classes, TERMINAL_MARKS, TERMINAL)
-    add_marks(classes, BULLETS, BULLET)
-    for first, last in SINGLES:
-        classes[first : last + 1] |= SINGLE
-    return classes.astype(np.uint8)
+class Word(NamedTuple):
+    """Numbers of a word's characters, and classes of some of them."""
+
+    characters: int
+    letters: int
+    alphanumerics: int
+    digits: int
+    uppers: int
+    damages: int
+    runs: int  # of letters
+    switches: int  # from a small letter to a capital
+    end_bits: int  # of the last one, but for closings
+    last_bits: int  # of the last one, but for joints
+    is_url: bool
 
 
 @njit(**KERNEL)
-def count_words(
-    data: Bytes,
-    span: tuple[int, int],
-    kinds: Bytes,
-    words: tuple[Hashes, Positions],
-    counts: Integers,
-) -> None:
-    """Fill the counts of a text, data[span], and the hash and end of each word if there is room.
-
-    `span` is a pair of uint64; kinds: of `character_classes`; `counts` is int64 [Count]; the end of
-    a word is the number of characters of all words up to it. `words`: (hashes, uint64 [words];
-    ends, uint32 [words]).
-    """
-    at, stop = span
-    hashes, ends = words
-    num_words = longest = characters = wide = 0
-    while at < stop:
-        mask, size = plain_words(data, (at, stop))
-        if size:
-            _add_plain_words(data, at, mask, counts)
-            # A bit at the first byte of each word, and one behind its last: they go in pairs.
-            starts, stops = mask & ~(mask << ONE), ~mask & (mask << ONE)
-            while starts:
-                first, last = at + first_one(starts), at + first_one(stops)
-                starts &= starts - ONE
-                stops &= stops - ONE
-                longest = max(longest, np.int64(last - first))
-                characters += np.int64(last - first)
-                if len(hashes):
-                    hashes[num_words] = hash_bytes(data, first, last)
-                    ends[num_words] = characters
-                num_words += 1
-            at += size
-            continue
-        code, width = decode(data, at)
-        if kinds[code] & SPACE:
-            at += width
-            wide += np.int64(width) - 1
-            continue
-        end, length = _read_word(data, (at, stop), kinds, counts)
-        longest = max(longest, length)
-        characters += length
-        wide += np.int64(end - at) - length
-        if len(hashes):
-            hashes[num_words] = hash_bytes(data, at, end)
-            ends[num_words] = characters
-        num_words += 1
-        at = end
-    counts[Count.CHARACTERS] = np.int64(stop - span[0]) - wide
-    counts[Count.WORDS] = num_words
-    counts[Count.LONGEST_WORD] = longest
-    counts[Count.WORD_CHARACTERS] = characters
+def count_characters(data: Bytes, span: tuple[int, int], counts: Integers) -> None:
+    """Fill the first three counts: characters, line feeds, and "#"."""
+    start, stop = span
+    characters = newlines = hashes = np.int64(0)
+    # Sums of their own: the compiler makes vector instructions of it.
+    for i in range(start, stop):
+        characters += (data[i] & 0xC0) != 0x80
+        newlines += data[i] == NEWLINE
+        hashes += data[i] == HASH
+    counts[0], counts[1], counts[2] = characters, newlines, hashes
 
 
 @njit(**INLINED)
-def _add_plain_words(data: Bytes, at: int, words: int, counts: Integers) -> None:
-    upper, digits = capitals(data, at) & words, digit_bytes(data, at) & words
-    letters = small_letters(data, at) & words | upper
-    num_letters, num_digits = np.int64(count_ones(letters)), np.int64(count_ones(digits))
-    counts[Count.ALPHANUMERIC_CHARACTERS] += num_letters + num_digits
-    counts[Count.ALPHABETIC_CHARACTERS] += num_letters
-    counts[Count.DIGIT_CHARACTERS] += num_digits
-    counts[Count.UPPERCASE_CHARACTERS] += np.int64(count_ones(upper))
-    counts[Count.HASHES] += np.int64(count_ones(mark_byte(data, at, HASH) & words))
+def hash_words(data: Bytes, at: int, signs: Signs, words: Words, counts: Integers) -> None:
+    """Write the hash and the end of each word of a mask behind those of words counted before."""
+    (hashes, ends), own, singles = words, signs.words, signs.singles
+    count, characters = uint64(counts[Count.WORDS]), uint64(counts[Count.WORD_CHARACTERS])
+    # Of a single `own` has the second byte alone: its hash begins before it, and ends behind.
+    starts = own & ~(own << ONE) ^ (singles | singles >> ONE)
+    stops = ~own & (own << ONE) ^ (singles << ONE | singles << uint64(2))
+    while starts:
+        first, last = first_one(starts), first_one(stops)
+        starts &= starts - ONE
+        stops &= stops - ONE
+        hashes[count] = hash_bytes(data, at + first, at + last)
+        ends[count] = characters + count_ones(signs.heads & ones_below(last))
+        count += ONE
+
+
+@njit(**INLINED)
+def add_words(signs: Signs, counts: Integers) -> None:
+    """Count the words of a mask and their characters."""
+    words, heads, letters = signs.words, signs.heads, signs.letters
+    counts[Count.WORDS] += np.int64(count_ones(words & ~(words << ONE)))
+    counts[Count.WORD_CHARACTERS] += np.int64(count_ones(heads))
+    counts[Count.ALPHANUMERIC_CHARACTERS] += np.int64(count_ones(signs.alphanumerics & heads))
+    counts[Count.ALPHABETIC_CHARACTERS] += np.int64(count_ones(letters & heads))
+    counts[Count.DIGIT_CHARACTERS] += np.int64(count_ones(signs.digits & heads))
+    counts[Count.UPPERCASE_CHARACTERS] += np.int64(count_ones(signs.uppers & heads))
     counts[Count.ALPHABETIC_WORDS] += np.int64(count_ones(held(words, letters)))
 
 
+@njit(**INLINED)
+def add_word(word: Word, counts: Integers) -> None:
+    """Count a word that `read_word` returned."""
+    counts[Count.WORDS] += 1
+    counts[Count.WORD_CHARACTERS] += word.characters
+    counts[Count.ALPHANUMERIC_CHARACTERS] += word.alphanumerics
+    counts[Count.ALPHABETIC_CHARACTERS] += word.letters
+    counts[Count.DIGIT_CHARACTERS] += word.digits
+    counts[Count.UPPERCASE_CHARACTERS] += word.uppers
+    counts[Count.ALPHABETIC_WORDS] += word.letters > 0
+
+
 @njit(**KERNEL)
-def _read_word(
-    data: Bytes, span: tuple[int, int], kinds: Bytes, counts: Integers
-) -> tuple[int, int]:
-    """Count a word's characters by their classes; return its end and its characters."""
+def read_word(data: Bytes, span: tuple[int, int], classes: Classes) -> tuple[int, Word]:
+    """Read the word at the start of data[span]; return its end as well."""
     (at, stop), start = span, span[0]
-    characters = letters = alphanumerics = digits = uppers = hashes = np.int64(0)
+    characters = letters = alphanumerics = digits = uppers = damages = np.int64(0)
+    runs = switches = before = end_bits = last = slashes = np.int64(0)
     while at < stop:
-        code, width = decode(data, at)
-        bits = np.int64(kinds[code])
+        wide, width = decode(data, at)
+        code, bits = np.int64(wide), np.int64(classes[wide])
         if bits & (SPACE | SINGLE) and (bits & SPACE or at > start):
             break
         at += width
         characters += 1
-        letters += np.int64((bits & LETTER) != 0)
-        alphanumerics += np.int64((bits & ALPHANUMERIC) != 0)
-        digits += np.int64((bits & DIGIT) != 0)
-        uppers += np.int64((bits & UPPERCASE) != 0)
-        hashes += np.int64(code == HASH)
+        letters += _has(bits, LETTER)
+        alphanumerics += _has(bits, ALPHANUMERIC)
+        digits += _has(bits, DIGIT)
+        uppers += _has(bits, UPPER)
+        damages += _has(bits, DAMAGE)
+        runs += _has(bits, LETTER) & (_has(before, LETTER) ^ 1)
+        switches += _has(bits, UPPER) & _has(before, LETTER) & (_has(before, UPPER) ^ 1)
+        slashes |= np.int64(code == SLASH) & np.int64(last == SLASH) & np.int64(characters > 4)
+        before, last = before if bits & JOINT else bits, code
+        end_bits = end_bits if bits & CLOSING else bits
         if bits & SINGLE:
             break
-    counts[Count.ALPHANUMERIC_CHARACTERS] += alphanumerics
-    counts[Count.ALPHABETIC_CHARACTERS] += letters
-    counts[Count.DIGIT_CHARACTERS] += digits
-    counts[Count.UPPERCASE_CHARACTERS] += uppers
-    counts[Count.HASHES] += hashes
-    counts[Count.ALPHABETIC_WORDS] += np.int64(letters > 0)
-    return at, characters
+    is_url = slashes != 0 or (
+        characters > 4 and data[start] | 0x20 == SMALL_W and data[start + uint64(3)] == DOT
+    )
+    return at, Word(
+        characters, letters, alphanumerics, digits, uppers, damages, runs, switches, end_bits,
+        before, is_url,
+    )  # fmt: skip
+
+
+@njit(**INLINED)
+def _has(bits: int, bit: int) -> int:
+    """Return 1 if a bit is set, else 0, without a branch."""
+    return np.int64((bits & bit) != 0)
