@@ -30,6 +30,7 @@ from assets.text.kernels.many_bytes import (
     read_4,
     read_8,
     read_some,
+    reverse_bytes,
     run_on,
     size_of,
 )
@@ -79,6 +80,11 @@ def marks_of(data: Any, first: int, number: int) -> tuple[int, int, int, int]:
     """Call the intrinsics: the marks of the first 64 bytes, and what they hold."""
     marks = mark_bytes(data, np.uint64(0), np.uint64(first), np.uint64(number))
     return marks, count_ones(marks), first_one(marks), size_of(marks)
+
+
+@pytest.mark.parametrize("word", [0, 1, 0x0123456789ABCDEF, (1 << 64) - 2])
+def test_bytes_are_reversed(word: int) -> None:
+    assert reverse_bytes(np.uint64(word)) == int.from_bytes(word.to_bytes(8, "little"), "big")
 
 
 @njit

@@ -3,21 +3,20 @@
 Purpose: fastText's own answers for a block of texts at once, with the interpreter lock released.
 Method: n-grams of all lengths are hashed side by side, and kept or dropped without a branch. The
 table of buckets has 375 kB, which fit a second-level cache. The n-gram lengths and the number of
-buckets are therefore constants, as is the number of dimensions, which are added side by side.
+buckets are therefore constants.
 Trade-off: a known word is one vector, the sum of its own row and the rows of its n-grams, added up
 once when the model is loaded. The other order of addition changes a probability by 1e-6.
 """
 # mypy: disable-error-code="untyped-decorator, no-any-return"
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
 from numba import njit, types, uint32, uint64
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from assets.text.kernels.compiling import ARRAY_KERNEL, INLINED, KERNEL
+from assets.text.kernels.many_bytes import count_ones
 
 NGRAM_CHARS = (2, 4)  # `minn` and `maxn`
 NUM_BUCKETS = 2_000_000
@@ -91,16 +90,6 @@ def _is_space(byte: int) -> bool:
     return byte == 32 or (9 <= byte <= 13) or byte == 0
 
 
-@njit("uint64(uint64)", **_inlined)
-def _count_bits(bits: int) -> int:
-    """Count the ones, in a form that the compiler turns into one instruction."""
-    bits -= (bits >> _ONE) & uint64(0x5555555555555555)
-    fours = uint64(0x3333333333333333)
-    bits = (bits & fours) + ((bits >> uint64(2)) & fours)
-    bits = (bits + (bits >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
-    return uint64(bits * uint64(0x0101010101010101)) >> uint64(56)
-
-
 @njit(types.uint64(types.uint32, types.boolean, _lookup, _integers, types.uint64), **_inlined)
 def _append_ngram(hashed: int, is_whole: bool, lookup: Lookup, rows: Integers, count: int) -> int:
     """Write the bucket of an n-gram; return the new count, the same if the model has no row for it.
@@ -121,7 +110,7 @@ def _find_rows(lookup: Lookup, rows: Integers, first: int, count: int) -> None:
         bucket = uint64(rows[i])
         # Its row: the kept buckets before its 64, and those below it among them.
         bits = lookup.kept[bucket >> _SIX] & ((_ONE << (bucket & _LOW_SIX)) - _ONE)
-        rows[i] = uint64(lookup.ranks[bucket >> _SIX]) + _count_bits(bits)
+        rows[i] = uint64(lookup.ranks[bucket >> _SIX]) + count_ones(bits)
 
 
 @njit(types.int64(_scratch, types.int64, _lookup, _integers, types.int64), **_options)
@@ -231,33 +220,14 @@ def _append_words(
     return count
 
 
-@intrinsic
-def add_16(typing_context: Any, rows: Any, row: Any, sums: Any) -> Any:
-    """Add the 16 numbers of a row of a matrix to those of `sums`, all float32, side by side."""
-    numbers = ir.VectorType(ir.FloatType(), DIM)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        matrix, total = (
-            builder.bitcast(
-                context.make_array(signature.args[i])(context, builder, arguments[i]).data,
-                numbers.as_pointer(),
-            )
-            for i in (0, 2)
-        )
-        own = builder.load(builder.gep(matrix, [arguments[1]]), align=4)
-        builder.store(builder.fadd(builder.load(total, align=4), own), total, align=4)
-        return context.get_dummy_value()
-
-    return types.void(rows, types.int64, sums), generate
-
-
 @njit(types.void(_integers, types.float32[::1], _lookup), **_options)
 def _average(rows: Integers, hidden: Floats, lookup: Lookup) -> None:
     """Write the average of the rows to `hidden` (`Model::computeHidden`)."""
     hidden[:] = 0
     total = 0
     for row in rows:
-        add_16(lookup.rows, row, hidden)
+        for k in range(uint64(len(hidden))):  # as unsigned numbers they are added side by side
+            hidden[k] += lookup.rows[uint64(row), k]
         # A known word stands for its own row and those of its n-grams.
         total += lookup.sizes[row] if row < len(lookup.sizes) else 1
     for k in range(len(hidden)):
