@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from documented import ROOT
 
@@ -105,3 +109,55 @@ def test_units_of_systemd_start_programs_of_the_checkout() -> None:
         assert re.search(r"^ExecStart=/opt/tokenmill/\.venv/bin/(corpus|ray) ", text, re.M)
         assert "User=tokenmill" in text and "NoNewPrivileges=true" in text
         assert Path(unit.name).stem in (ROOT / "docs/cluster.md").read_text()
+
+
+def environments(values: dict[str, Any]) -> dict[str, set[str]]:
+    """Names of the variables of each container that speaks to Ray, by the rules of KubeRay 1.6.
+
+    The secret `tokenmill` has the variables that docs/cluster.md names. An init container of a
+    worker gets the `env` of its first container, and no `envFrom` (`common/pod.go`); the
+    autoscaler's has that of `autoscalerOptions` alone.
+    """
+    of_secret = {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN"}
+
+    def names(env: list[dict[str, Any]] | None, sources: list[dict[str, Any]] | None) -> set[str]:
+        is_given = any(
+            each.get("secretRef", {}).get("name") == "tokenmill" for each in sources or ()
+        )
+        return {each["name"] for each in env or ()} | (of_secret if is_given else set())
+
+    head, worker = values["head"], values["worker"]
+    autoscaler = head["autoscalerOptions"]
+    return {
+        "head": names(head.get("containerEnv"), head.get("envFrom")),
+        "autoscaler": names(autoscaler.get("env"), autoscaler.get("envFrom")),
+        "worker": names(worker.get("containerEnv"), worker.get("envFrom")),
+        "wait-gcs-ready": names(worker.get("containerEnv"), None),
+    }
+
+
+def test_each_container_that_speaks_to_ray_has_its_token() -> None:
+    values = read("kubernetes/ray-values.yaml")
+
+    assert values["head"]["enableInTreeAutoscaling"] and values["worker"]["replicas"] == 0
+    for container, names in environments(values).items():
+        assert {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN"} <= names, container
+
+
+def test_the_hook_of_a_worker_waits_for_ray_with_what_every_image_has(tmp_path: Path) -> None:
+    hook = read("kubernetes/ray-values.yaml")["worker"]["lifecycle"]["preStop"]["exec"]["command"]
+    name = f"r{os.getpid()}"  # other tests run Ray
+    waiting = hook[-1].partition("; ")[2].replace("raylet", name)
+    (tmp_path / name).symlink_to(shutil.which("sleep") or "sleep")
+
+    with (
+        subprocess.Popen([tmp_path / name, "60"]) as raylet,
+        subprocess.Popen(["sh", "-c", waiting]) as waits,
+    ):
+        with pytest.raises(subprocess.TimeoutExpired):
+            waits.wait(1)
+        raylet.kill()
+        raylet.wait()
+        assert waits.wait(30) == 0
+
+    assert {"pgrep", "pkill", "ps"}.isdisjoint(hook[-1].split())
