@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from assets.raw.raw_records import RAW
+from assets.raw.readers.input_file import InputFile
 from assets.stages import BY_NAME, used_stages
 from pipeline_defs.forecast.costs import cpu_per_mb
 from pipeline_defs.forecast.reasons import Planned, compare, reasons_of
@@ -31,11 +32,12 @@ NEW = "new"  # part of a stage whose parts have names of their own
 
 @dataclass(frozen=True)
 class PartForecast:
-    """A part that would be computed: why, and the bytes of text that it is made of."""
+    """A part that would be computed: why, the bytes of text that it is made of; its input files."""
 
     name: str
     why: tuple[str, ...]
     text_bytes: int
+    files: tuple[InputFile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,14 +89,19 @@ class Before:
         return {p.name: p.stats.text_bytes for p in self.newest.parts} if self.newest else {}
 
 
-def forecast(corpus: Corpus) -> list[Forecast]:
-    """Foresee every partition of every used stage, in the order of the flow."""
+def forecast(corpus: Corpus, unreachable: Mapping[str, str] = {}) -> list[Forecast]:
+    """Foresee every partition of every used stage, in the order of the flow.
+
+    Of sources that are unreachable, with the reason, nothing is asked.
+    """
     corpus = with_rollbacks(corpus)
     done: dict[tuple[str, str], Forecast] = {}
     for stage in used_stages(corpus.settings).values():
         for partition in partition_names(stage, corpus.settings):
             upstream = list(upstream_of(stage, partition, done.values()))
-            done[stage.name, partition] = foresee(corpus, stage, partition, upstream)
+            fault = unreachable.get(partition, "") if stage.name == RAW.name else ""
+            before = look(corpus, stage, partition, upstream, fault)
+            done[stage.name, partition] = foresee(corpus, before)
     return list(done.values())
 
 
@@ -109,11 +116,9 @@ def upstream_of(
                 yield each
 
 
-def foresee(
-    corpus: Corpus, stage: Stage[Any, Any], partition: str, upstream: list[Forecast]
-) -> Forecast:
+def foresee(corpus: Corpus, before: Before) -> Forecast:
     """Foresee one partition, given what its earlier stages would do."""
-    before = look(corpus, stage, partition, upstream)
+    stage, partition, upstream = before.stage, before.partition, before.upstream
     computed = planned_parts(corpus, before) if before.planned else {}
     for each in upstream:
         if each.changes:
@@ -143,12 +148,14 @@ def foresee(
 
 
 def look(
-    corpus: Corpus, stage: Stage[Any, Any], partition: str, upstream: list[Forecast]
+    corpus: Corpus, stage: Stage[Any, Any], partition: str, upstream: list[Forecast], fault: str
 ) -> Before:
     """Read the newest manifest of a partition, and plan it if its inputs are there."""
     newest, note = None, ""
     try:
         newest = corpus.store.partition(stage.name, partition).newest_manifest()
+        if fault:
+            return Before(stage, partition, newest, None, "", upstream, fault)
         if held := rolled_back_plan(corpus, stage, partition):
             planned = compare(corpus, stage, partition, held)
             note = str(corpus.rollbacks[partition])
@@ -179,10 +186,11 @@ def planned_parts(corpus: Corpus, before: Before) -> dict[str, PartForecast]:
         if records is None:
             why = tuple(reasons_of(planned, task))
             names = names_of(corpus, before, task)
+            files = task.payload.files if before.stage.name == RAW.name else ()
             for name in names:
                 size = before.text_bytes.get(name) or inherited(before, name)
                 size = size or task.work_bytes // len(names)
-                parts[name] = PartForecast(name, why, size)
+                parts[name] = PartForecast(name, why, size, files)
     return parts
 
 

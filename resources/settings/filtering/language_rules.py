@@ -7,11 +7,13 @@ is a mistake.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from resources.settings.filtering.filters import FilterConfig
+from resources.settings.filtering.language_names import CODE_OF, CODES
 from resources.settings.sources import SourceConfig
 
 CODE = re.compile(r"[a-z]{2,3}")
@@ -84,6 +86,28 @@ def expected_languages(source: SourceConfig) -> list[str]:
     given = (source.language or "").split(",")
     codes = [re.split("[-_]", name.strip().lower())[0] for name in given]
     return [code for code in codes if CODE.fullmatch(code)]
+
+
+def language_faults(source: SourceConfig, filters: FilterConfig) -> Iterator[str]:
+    """Yield a message for each language of a source that is misspelt, or that no detector knows."""
+    for name in filter(None, (name.strip() for name in (source.language or "").split(","))):
+        code = re.split("[-_]", name.lower())[0]
+        is_code = CODE.fullmatch(code) is not None
+        if code in CODES or (is_code and filters.language.backend == "none"):
+            continue
+        near = [code] if code in CODE_OF else [] if is_code else near_names(code)
+        if near:
+            yield f"{name!r} is no code of a language (did you mean {CODE_OF[near[0]]!r}?)"
+        elif is_code:
+            yield (
+                f"{name!r} is no language that the detector knows ({' '.join(sorted(CODES))}). "
+                "Correct it, or set `filters.language.backend: none` for this source"
+            )
+
+
+def near_names(name: str) -> list[str]:
+    """Return the name of a language that is spelt nearly so, if there is one."""
+    return difflib.get_close_matches(name, CODE_OF, n=1, cutoff=0.85)
 
 
 def required_faults(source: SourceConfig, filters: FilterConfig) -> Iterator[str]:
