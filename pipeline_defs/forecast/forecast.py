@@ -16,7 +16,7 @@ from assets.raw.raw_records import RAW
 from assets.raw.readers.input_file import InputFile
 from assets.stages import BY_NAME, used_stages
 from pipeline_defs.forecast.costs import cpu_per_mb
-from pipeline_defs.forecast.reasons import Planned, compare, reasons_of
+from pipeline_defs.forecast.reasons import NOTHING_BUILT, Planned, compare, reasons_of
 from resources.corpus import Corpus
 from resources.errors import InputError, UsageError
 from resources.rolled_back_sources import rolled_back_plan, with_rollbacks
@@ -27,6 +27,7 @@ from resources.store.records import Manifest
 from resources.store.store import StoreError
 from resources.tasks import Plan, Task, look_up, stream_name
 
+UNREAD = "not yet known: what is behind its URLs, which are read by a build"
 NEW = "new"  # part of a stage whose parts have names of their own
 
 
@@ -119,7 +120,7 @@ def upstream_of(
 def foresee(corpus: Corpus, before: Before) -> Forecast:
     """Foresee one partition, given what its earlier stages would do."""
     stage, partition, upstream = before.stage, before.partition, before.upstream
-    computed = planned_parts(corpus, before) if before.planned else {}
+    computed = planned_parts(corpus, before) if before.planned else unplanned_parts(before)
     for each in upstream:
         if each.changes:
             computed = passed_on(corpus, before, each) | computed
@@ -161,18 +162,24 @@ def look(
             note = str(corpus.rollbacks[partition])
             return Before(stage, partition, newest, planned, note, upstream)
         if stage.name == RAW.name and has_urls(corpus, partition):
-            note = "URLs are not requested: their files count as unchanged"
+            note = "URLs are not requested: their files count as unchanged" if newest else UNREAD
             return Before(stage, partition, newest, None, note, upstream)
         plan = stage.plan(corpus, partition)
         planned = compare(corpus, stage, partition, plan)
         return Before(stage, partition, newest, planned, "", upstream)
-    except (StoreError, SettingsError, InputError, UsageError, ValueError) as error:
+    except (StoreError, SettingsError, InputError, UsageError, ValueError, ImportError) as error:
         return Before(stage, partition, newest, None, "", upstream, str(error))
 
 
 def has_urls(corpus: Corpus, source: str) -> bool:
     """Return whether a source reads URLs, which planning downloads."""
     return bool(web_places(corpus.settings.source(source)))
+
+
+def unplanned_parts(before: Before) -> dict[str, PartForecast]:
+    """Return a part that stands for those of URLs that were never read."""
+    is_known = before.stage.name != RAW.name or before.newest is not None or before.error
+    return {} if is_known else {NEW: PartForecast(NEW, (NOTHING_BUILT,), 0)}
 
 
 def planned_parts(corpus: Corpus, before: Before) -> dict[str, PartForecast]:

@@ -26,14 +26,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from assets.raw.places.downloads import HEADERS, ascii_url, filled, hidden, variables_of
 from assets.raw.places.hub_files import HUB_URL, MAIN, find_commit, hub_token
 from assets.raw.places.object_files import bucket_at, url_pattern
 from assets.stages import BY_NAME
 from corpus_loader.places.errors import CorpusError
-from corpus_loader.places.http_client import open_url
 from corpus_loader.places.object_stores import open_objects
-from corpus_loader.places.transports import Interrupted
 from corpus_loader.places.url_secrets import masked, shown
 from corpus_loader.places.urls import Url
 from pipeline_defs.commands.build.checks import (
@@ -44,7 +41,7 @@ from pipeline_defs.commands.build.checks import (
     run_checks,
 )
 from pipeline_defs.commands.build.config import SCHEMA, schema_text
-from pipeline_defs.commands.build.first_look import check_source
+from pipeline_defs.commands.build.first_look import check_source, first_byte
 from pipeline_defs.commands.terminal import Json, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -54,11 +51,10 @@ from resources.engine.system_errors import WAYS, SystemFault, explain, nearest, 
 from resources.runs.run_lock import close, try_take
 from resources.settings.engine import EngineConfig
 from resources.settings.pipeline import CONFIG_VARIABLE, config_path
-from resources.settings.sources import InputPlaces, web_places
+from resources.settings.sources import InputPlaces
 from resources.store.disk import TEMPORARY_PREFIX, sync_all, sync_file, write_temporary
 from resources.store.scratch import scratch_of
 
-READ_SECONDS = 10.0
 WORKER_BYTES = 1_200_000_000  # at most, of a worker process with parts of 64 MiB
 LOW_BYTES = {"store": 5e9, "temporary files": 1e9, "shared memory": 8e6, "records": 2e8}
 LOW_INODES = 20_000
@@ -272,16 +268,12 @@ def asked_places(places: InputPlaces) -> Iterator[Url]:
 
 
 def source_checks(corpus: Corpus, findings: Sequence[Finding]) -> dict[str, Check]:
-    """Return a check of each source's files and first records, if its places have answered.
-
-    Streams and URLs are not read.
-    """
+    """Return a check of each source's files and first records, if its places have answered."""
     faulty = {each.check for each in findings if each.state == "fault"}
     return {
         f"source {source.name}": partial(check_source, corpus, source)
         for source in corpus.settings.sources
-        if not (source.is_stream or web_places(source))
-        and faulty.isdisjoint(map(root_of, asked_places(source)))
+        if not source.is_stream and faulty.isdisjoint(map(root_of, asked_places(source)))
     }
 
 
@@ -348,12 +340,8 @@ def ask(place: Url, places: InputPlaces) -> str:
 
 def ask_web(url: str) -> str:
     """Ask for the first byte of a file."""
-    secrets, headers = variables_of(url), {**HEADERS, "Range": "bytes=0-0"}
-    try:
-        with open_url(ascii_url(filled(url, secrets)), headers, READ_SECONDS) as answer:
-            date, fact = answer.headers.get("Date"), f"HTTP {answer.status}"
-    except (CorpusError, Interrupted) as error:
-        raise CorpusError(hidden(str(error), secrets)) from None
+    with first_byte(url) as answer:
+        date, fact = answer.headers.get("Date"), f"HTTP {answer.status}"
     return with_skew(fact, email.utils.parsedate_to_datetime(date).timestamp()) if date else fact
 
 

@@ -5,15 +5,26 @@ Records are read and judged as a build does, the first ones of a few files at eq
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import polars as pl
 
 from assets.filtered.asset import check_filter_data
 from assets.filtered.filtered_records import FILTERED
 from assets.mixed.mixed_records import MIXED
+from assets.raw.places.downloads import (
+    HEADERS,
+    ascii_url,
+    filled,
+    hidden,
+    variables_of,
+    version_of_answer,
+)
 from assets.raw.places.find_inputs import find_inputs
 from assets.raw.raw_records import RAW
 from assets.raw.readers.documents import NO_QUARANTINE, Chunk, DocumentBuilder
@@ -22,7 +33,12 @@ from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import MISSING, InputRecord, look_up
 from assets.tokenized.chat_template_files import find_template
 from assets.tokenized.tokenized_records import TOKENIZED, TOKENIZER
+from assets.tokenized.tokenizer import TokenizerError
 from assets.tokenized.tokenizer_asset import load_tokenizer
+from corpus_loader.places.errors import CorpusError
+from corpus_loader.places.http_client import PARTIAL, Answer, open_url
+from corpus_loader.places.transports import Interrupted
+from corpus_loader.places.urls import Url
 from pipeline_defs.commands.build.checks import Check, Remark
 from pipeline_defs.commands.build.own_files import without_digests
 from pipeline_defs.forecast.forecast import Forecast
@@ -30,8 +46,13 @@ from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.settings.full_source import Source
 from resources.settings.phases import PhaseConfig
+from resources.settings.pipeline import SettingsError
+from resources.settings.sources import web_places
+from resources.store.disk import TEMPORARY_PREFIX
+from resources.tasks import GLOBAL
 
 NUM_FILES, NUM_RECORDS = 5, 50  # of each
+READ_SECONDS = 10.0
 MOST_SHOWN = 20  # names of fields
 
 
@@ -40,8 +61,11 @@ def check_for(corpus: Corpus, each: Forecast) -> Check | None:
     if not each.computed or each.is_blocked:
         return None
     if each.stage == RAW.name:
+        source = corpus.settings.source(each.partition)
         files = dict.fromkeys(file for part in each.computed.values() for file in part.files)
-        return partial(check_first_records, corpus.settings.source(each.partition), [*files])
+        is_planned = files or not web_places(source)
+        first = partial(check_first_records, source, [*files])
+        return first if is_planned else partial(check_source, corpus, source)
     if each.stage == FILTERED.name and not each.is_exact:
         return partial(check_filters, corpus, each.partition)
     if each.stage == TOKENIZER.name and corpus.settings.tokenizer.path is not None:
@@ -53,10 +77,22 @@ def check_for(corpus: Corpus, each: Forecast) -> Check | None:
     return None
 
 
+def check_named_files(corpus: Corpus, stages: Collection[str]) -> None:
+    """Raise SettingsError for a file that the config names and one of the stages would refuse."""
+    for name in corpus.settings.source_names() if FILTERED.name in stages else ():
+        check_filters(corpus, name)
+    path = corpus.settings.tokenizer.path if TOKENIZER.name in stages else None
+    if path is not None and corpus.store.newest_or_none(TOKENIZER, GLOBAL) is None:
+        try:
+            check_tokenizer(corpus, path)
+        except TokenizerError as error:
+            raise SettingsError(str(error)) from error
+
+
 def check_filters(corpus: Corpus, source: str) -> str:
     """Read the files that the filters of a source name."""
     files = check_filter_data(corpus, source, corpus.settings.filters_for(source))
-    return f"{len(files):,} files"
+    return counted(len(files), "file")
 
 
 def check_tokenizer(corpus: Corpus, path: str) -> str:
@@ -79,10 +115,39 @@ def check_phase(phase: PhaseConfig) -> str:
 
 
 def check_source(corpus: Corpus, source: Source) -> str:
-    """Find the files of a source, and look at its first records."""
-    found = find_inputs(source, corpus.config.parent, corpus.downloads, without_digests)
-    fact = check_first_records(source, found.files)
-    return f"{len(found.files):,} file{'' if len(found.files) == 1 else 's'}, {fact}"
+    """Find the files of a source, and look at its first records; of URLs those of the first."""
+    urls = web_places(source)
+    with TemporaryDirectory(prefix=TEMPORARY_PREFIX) as folder:
+        if urls and not sends_ranges(urls[0]):
+            return "URLs are not read: the server sends whole files only"
+        downloads = Path(folder, "copies") if urls else corpus.downloads
+        first = source.model_copy(update={"where": tuple(urls[:1]) or source.where})
+        files = find_inputs(first, corpus.config.parent, downloads, without_digests).files
+        return f"{counted(len(files), 'file')}, {check_first_records(source, files)}"
+
+
+def sends_ranges(url: Url) -> bool:
+    """Return whether a server sends a part of a file, with what identifies its version."""
+    if url.kind != "web":
+        return False
+    with first_byte(url) as answer:
+        return answer.status == PARTIAL and version_of_answer(answer) is not None
+
+
+@contextmanager
+def first_byte(url: str) -> Iterator[Answer]:
+    """Ask for the first byte of a file; secrets are in no error."""
+    secrets, headers = variables_of(url), {**HEADERS, "Range": "bytes=0-0"}
+    try:
+        with open_url(ascii_url(filled(url, secrets)), headers, READ_SECONDS) as answer:
+            yield answer
+    except (CorpusError, Interrupted) as error:
+        raise CorpusError(hidden(str(error), secrets)) from None
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things as text."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def check_first_records(source: Source, files: Sequence[InputFile]) -> str:
@@ -105,7 +170,7 @@ def check_first_records(source: Source, files: Sequence[InputFile]) -> str:
     fields = [record.fields for record in records if record.fields is not None]
     names = dict.fromkeys(str(name) for each in fields for name in each)
     known = f"(fields: {', '.join(islice(names, MOST_SHOWN))})"
-    seen = f"none of the {num_read:,} records looked at"
+    seen = f"none of {counted(num_read, 'record')} looked at"
     if num_read and bad.height == num_read and source.max_bad_share is None:
         first = bad.row(0, named=True)
         error = first["error"].removesuffix(".")
@@ -120,7 +185,7 @@ def check_first_records(source: Source, files: Sequence[InputFile]) -> str:
     if source.id_field and skipped + bad.height < num_read:
         fact = f"{seen} has an id in `id_field: {source.id_field}` {known}"
         raise InputError(f"{fact}. Correct the name, or leave the key out.")
-    return f"{num_read:,} records looked at"
+    return f"{counted(num_read, 'record')} looked at"
 
 
 def judged(source: Source, file: InputFile, records: Sequence[InputRecord]) -> Chunk:
