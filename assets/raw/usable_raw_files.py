@@ -6,8 +6,7 @@ What was read stays in the corpus, and shows what is wrong; later stages keep th
 from __future__ import annotations
 
 from assets.raw.raw_records import RAW, RawNumbers, RawProvenance
-from assets.raw.readers.archive_names import LEFT_OUT
-from assets.raw.readers.documents import FIELD_FILTER
+from assets.raw.readers.archive_names import FIELD_FILTER, LEFT_OUT
 from resources.corpus import Corpus
 from resources.settings.sources import SourceConfig
 from resources.store.records import Manifest, Stats
