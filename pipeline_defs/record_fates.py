@@ -17,8 +17,8 @@ from assets.bucketed.bucketed_records import BUCKETED, LIKE_HELD_OUT, BucketedNu
 from assets.bucketed.report import HeldOut, held_out
 from assets.deduped.deduped_records import CONTAMINATED, DEDUPED
 from assets.raw.part_files import DAMAGED_FILE
+from assets.raw.readers.archive_names import FIELD_FILTER
 from assets.raw.readers.archive_names import LEFT_OUT as NO_DOCUMENTS
-from assets.raw.readers.documents import FIELD_FILTER
 from assets.raw.size_cap_files import OVER_SIZE_CAP
 from assets.sharded.sharded_records import SHARDED
 from assets.text.takedown_files import TAKEN_DOWN

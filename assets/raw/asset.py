@@ -34,7 +34,7 @@ from assets.raw.shrink_files import ACCEPT_SHRINK, refuse_shrink
 from assets.raw.size_cap_files import cap_fingerprint, cap_of, run_within_caps
 from assets.raw.stream_part_files import plan_ranges
 from assets.raw.unread_files import NUM_NAMED, unread_lines, unused_patches
-from assets.raw.usable_raw_files import records_read, too_many_bad
+from assets.raw.usable_raw_files import records_read, why_unusable
 from assets.report.drift import judge_drift, new_drifts, state_drifts
 from assets.text.takedown_files import obeying, takedown_ids
 from corpus_loader.places.urls import Url
@@ -282,8 +282,9 @@ STAGE = Stage(
         ),
         Check(
             "few_bad_records",
-            "at most `max_bad_share` of a source's records are in quarantine; else it fails alone",
-            lambda corpus, manifest, _: too_many_bad(corpus, manifest) or "",
+            "at most `max_bad_share` of a source's records are in quarantine, and its keys fit "
+            "some of them; else it fails alone",
+            lambda corpus, manifest, _: why_unusable(corpus, manifest) or "",
             refuses=True,
         ),
     ),

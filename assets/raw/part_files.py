@@ -16,8 +16,9 @@ from assets.raw.places.file_digests import check_unchanged, removed
 from assets.raw.places.streams.stream_ranges import read_range
 from assets.raw.raw_inputs import RawInputs, most_bytes
 from assets.raw.raw_records import RawNumbers
+from assets.raw.readers.archive_names import FIELD_FILTER
 from assets.raw.readers.decompress import Damage
-from assets.raw.readers.documents import FIELD_FILTER, Chunk, DocumentBuilder
+from assets.raw.readers.documents import Chunk, DocumentBuilder
 from assets.raw.readers.open_input import with_content
 from assets.raw.readers.read_chunks import byte_spans, read_chunks, read_into, whole
 from assets.raw.state_counts import state_counts

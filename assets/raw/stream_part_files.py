@@ -18,7 +18,8 @@ from assets.raw.places.patch_files import named_patches, read_patches
 from assets.raw.places.streams.stream_ranges import patch_chunk, plan_streams, rows_of
 from assets.raw.raw_inputs import RawInputs, StreamPart
 from assets.raw.raw_records import RAW, RawProvenance
-from assets.raw.readers.documents import FIELD_FILTER, NO_QUARANTINE, Chunk
+from assets.raw.readers.archive_names import FIELD_FILTER
+from assets.raw.readers.documents import NO_QUARANTINE, Chunk
 from assets.raw.readers.input_record import Patch
 from assets.raw.size_cap_files import cap_of
 from assets.raw.taken_down_files import lost_its_record

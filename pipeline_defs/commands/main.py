@@ -11,6 +11,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -205,13 +206,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_verb_missing(tokens):
             app.help_print(tokens)
             return 2
-        code = app(
-            tokens,
-            exit_on_error=False,
-            print_error=False,
-            help_on_error=False,
-            result_action="return_value",
-        )
+        with patience_of(tokens):
+            code = app(
+                tokens,
+                exit_on_error=False,
+                print_error=False,
+                help_on_error=False,
+                result_action="return_value",
+            )
         sys.stdout.flush()
         return int(code or 0)
     except BrokenPipeError:
@@ -227,6 +229,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sys.stderr.write(f"{reason or error}\n")
         return failed or 1
+
+
+def patience_of(tokens: Sequence[str]) -> AbstractContextManager[None]:
+    """Return the time limits of a verb's requests: a build is patient, a look is not."""
+    if tokens[:1] not in (["init"], ["try"]):
+        return nullcontext()
+    from pipeline_defs.commands.build.checks import brief_retries
+
+    return brief_retries()
 
 
 def new_form(tokens: list[str]) -> list[str]:

@@ -13,9 +13,10 @@ from functools import cached_property
 from typing import Any
 
 from assets.raw.raw_records import RAW
+from assets.raw.readers.input_file import InputFile
 from assets.stages import BY_NAME, used_stages
 from pipeline_defs.forecast.costs import cpu_per_mb
-from pipeline_defs.forecast.reasons import Planned, compare, reasons_of
+from pipeline_defs.forecast.reasons import NOTHING_BUILT, Planned, compare, reasons_of
 from resources.corpus import Corpus
 from resources.errors import InputError, UsageError
 from resources.rolled_back_sources import rolled_back_plan, with_rollbacks
@@ -26,16 +27,18 @@ from resources.store.records import Manifest
 from resources.store.store import StoreError
 from resources.tasks import Plan, Task, look_up, stream_name
 
+UNREAD = "not yet known: what is behind its URLs, which are read by a build"
 NEW = "new"  # part of a stage whose parts have names of their own
 
 
 @dataclass(frozen=True)
 class PartForecast:
-    """A part that would be computed: why, and the bytes of text that it is made of."""
+    """A part that would be computed: why, the bytes of text that it is made of; its input files."""
 
     name: str
     why: tuple[str, ...]
     text_bytes: int
+    files: tuple[InputFile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,19 @@ class Before:
         return {p.name: p.stats.text_bytes for p in self.newest.parts} if self.newest else {}
 
 
-def forecast(corpus: Corpus) -> list[Forecast]:
-    """Foresee every partition of every used stage, in the order of the flow."""
+def forecast(corpus: Corpus, unreachable: Mapping[str, str] = {}) -> list[Forecast]:
+    """Foresee every partition of every used stage, in the order of the flow.
+
+    Of sources that are unreachable, with the reason, nothing is asked.
+    """
     corpus = with_rollbacks(corpus)
     done: dict[tuple[str, str], Forecast] = {}
     for stage in used_stages(corpus.settings).values():
         for partition in partition_names(stage, corpus.settings):
             upstream = list(upstream_of(stage, partition, done.values()))
-            done[stage.name, partition] = foresee(corpus, stage, partition, upstream)
+            fault = unreachable.get(partition, "") if stage.name == RAW.name else ""
+            before = look(corpus, stage, partition, upstream, fault)
+            done[stage.name, partition] = foresee(corpus, before)
     return list(done.values())
 
 
@@ -109,12 +117,10 @@ def upstream_of(
                 yield each
 
 
-def foresee(
-    corpus: Corpus, stage: Stage[Any, Any], partition: str, upstream: list[Forecast]
-) -> Forecast:
+def foresee(corpus: Corpus, before: Before) -> Forecast:
     """Foresee one partition, given what its earlier stages would do."""
-    before = look(corpus, stage, partition, upstream)
-    computed = planned_parts(corpus, before) if before.planned else {}
+    stage, partition, upstream = before.stage, before.partition, before.upstream
+    computed = planned_parts(corpus, before) if before.planned else unplanned_parts(before)
     for each in upstream:
         if each.changes:
             computed = passed_on(corpus, before, each) | computed
@@ -143,29 +149,37 @@ def foresee(
 
 
 def look(
-    corpus: Corpus, stage: Stage[Any, Any], partition: str, upstream: list[Forecast]
+    corpus: Corpus, stage: Stage[Any, Any], partition: str, upstream: list[Forecast], fault: str
 ) -> Before:
     """Read the newest manifest of a partition, and plan it if its inputs are there."""
     newest, note = None, ""
     try:
         newest = corpus.store.partition(stage.name, partition).newest_manifest()
+        if fault:
+            return Before(stage, partition, newest, None, "", upstream, fault)
         if held := rolled_back_plan(corpus, stage, partition):
             planned = compare(corpus, stage, partition, held)
             note = str(corpus.rollbacks[partition])
             return Before(stage, partition, newest, planned, note, upstream)
         if stage.name == RAW.name and has_urls(corpus, partition):
-            note = "URLs are not requested: their files count as unchanged"
+            note = "URLs are not requested: their files count as unchanged" if newest else UNREAD
             return Before(stage, partition, newest, None, note, upstream)
         plan = stage.plan(corpus, partition)
         planned = compare(corpus, stage, partition, plan)
         return Before(stage, partition, newest, planned, "", upstream)
-    except (StoreError, SettingsError, InputError, UsageError, ValueError) as error:
+    except (StoreError, SettingsError, InputError, UsageError, ValueError, ImportError) as error:
         return Before(stage, partition, newest, None, "", upstream, str(error))
 
 
 def has_urls(corpus: Corpus, source: str) -> bool:
     """Return whether a source reads URLs, which planning downloads."""
     return bool(web_places(corpus.settings.source(source)))
+
+
+def unplanned_parts(before: Before) -> dict[str, PartForecast]:
+    """Return a part that stands for those of URLs that were never read."""
+    is_known = before.stage.name != RAW.name or before.newest is not None or before.error
+    return {} if is_known else {NEW: PartForecast(NEW, (NOTHING_BUILT,), 0)}
 
 
 def planned_parts(corpus: Corpus, before: Before) -> dict[str, PartForecast]:
@@ -179,10 +193,11 @@ def planned_parts(corpus: Corpus, before: Before) -> dict[str, PartForecast]:
         if records is None:
             why = tuple(reasons_of(planned, task))
             names = names_of(corpus, before, task)
+            files = task.payload.files if before.stage.name == RAW.name else ()
             for name in names:
                 size = before.text_bytes.get(name) or inherited(before, name)
                 size = size or task.work_bytes // len(names)
-                parts[name] = PartForecast(name, why, size)
+                parts[name] = PartForecast(name, why, size, files)
     return parts
 
 

@@ -46,6 +46,7 @@ from resources.settings.faults import (
 from resources.settings.filtering.classifier import ClassifierConfig
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.filtering.language_rules import (
+    language_faults,
     required_faults,
     skipped_rules,
     source_layer,
@@ -328,6 +329,8 @@ class Settings(FrozenModel):
                 faults = [*self.missing_models(filters), *undetected_faults(filters, own)]
                 if self.source(name).kind == "chat" and "lines" in own:
                     faults.append((("lines",), "has no effect on `kind: chat`. Remove it"))
+                for message in language_faults(self.source(name), filters):
+                    yield ("sources", index, "language"), f"{message} (source {name!r})"
                 for message in required_faults(self.source(name), filters):
                     yield ("sources", index, "require_language"), f"{message} (source {name!r})"
             except ValidationError as error:

@@ -42,6 +42,7 @@ CONDITION = re.compile(r"\s*(?P<path>[^=!<>\"'\s]+)\s*==?\s*(?P<value>.*?)\s*", 
 DATABASE = "db"  # key of a Redis URL that tells streams apart, and is no secret
 STREAMS = ("redis", "kafka")  # kinds of places
 HUB_KEYS = ("config", "split", "revision")
+STREAM_KEYS = ("stream_field", "max_entries")
 ZSTD_WINDOW_LOG = 27  # the limit of `zstd -d`
 BARE_WORD = re.compile(r"[^=<>\"'\s]+")
 
@@ -437,6 +438,14 @@ class SourceConfig(InputPlaces):
                 f"column_names: {self.text_field!r} of text_field is missing. Name the column of "
                 "the text so, or correct `text_field`"
             )
+        return self
+
+    @model_validator(mode="after")
+    def check_stream_keys(self) -> Self:
+        """Refuse keys that only streams use."""
+        unused = [key for key in STREAM_KEYS if getattr(self, key) is not None]
+        if unused and not self.is_stream:
+            raise ValueError(f"{', '.join(unused)}: `where` names no stream. Remove the key")
         return self
 
     @model_validator(mode="after")

@@ -11,8 +11,9 @@ from prelude import Path, json, os, pytest, re, sys, time
 from verbs import Cli
 
 from assets.stages import BY_NAME
-from pipeline_defs.commands.build import doctor
-from pipeline_defs.commands.build.doctor import Remark, cores, file_system, run_checks, with_skew
+from pipeline_defs.commands.build import checks, doctor
+from pipeline_defs.commands.build.checks import Remark, run_checks
+from pipeline_defs.commands.build.doctor import cores, file_system, with_skew
 from resources.dagster_home import note_store
 from resources.engine import cost
 from resources.engine.cost import cpu_limit, memory_bytes
@@ -53,7 +54,7 @@ def test_a_sound_machine_is_ok_and_stays_as_it_was(config: Path, cli: Cli) -> No
 
     assert sorted(config.parent.rglob("*")) == before
     states = {line.split(":")[0][9:]: line[:8].strip() for line in lines}
-    assert len(states) == len(lines) == 14
+    assert len(states) == len(lines) == 16
     assert {states[name] for name in ("python", "file system", "clock", "port", "proxy")} == {"ok"}
     assert "fault" not in states.values()
 
@@ -250,6 +251,6 @@ def test_a_store_of_other_code_is_a_warning(
 
 
 def test_what_never_answers_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(checks, "WAIT_SECONDS", 0.05)
     slow, quick = run_checks({"dead disk": lambda: time.sleep(5) or "", "quick": lambda: "fine"})
     assert (slow.state, quick.state) == ("fault", "ok") and "no answer in 0.05 s" in slow.text

@@ -6,6 +6,7 @@ Names are only ever data, and never a path on this machine.
 from __future__ import annotations
 
 ARCHIVES = frozenset({"zip", "tar", "tgz", "gz", "zst", "bz2", "xz", "7z", "rar", "jar"})
+FIELD_FILTER = "field_filter"  # what becomes of a record that a filter skips
 OTHER_MEMBER = "other_member"
 NESTED_ARCHIVE = "nested_archive"
 MEMBER_KINDS = ("link", "device", "sparse", "unknown")

@@ -17,6 +17,7 @@ import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
+from assets.raw.readers.archive_names import FIELD_FILTER
 from assets.raw.readers.decompress import FileFault
 from assets.raw.readers.input_record import (
     RAW_LIMIT_BYTES,
@@ -58,7 +59,6 @@ QUARANTINE_SCHEMA: dict[str, pl.DataType] = {
 }
 NO_DOCUMENTS = pl.DataFrame(schema=DOCUMENT_SCHEMA)
 NO_QUARANTINE = pl.DataFrame(schema=QUARANTINE_SCHEMA)
-FIELD_FILTER = "field_filter"  # what becomes of a record that a filter skips
 MOST_UNREAD = 5  # names of a part; its container is told from the counts
 FRAME_BYTES = 4 << 20  # small runs of Python strings take 2/3 of the memory on their way to Arrow
 

@@ -29,6 +29,7 @@ STEPS = (  # the first part of an error that is found decides
     ("levels deep", "Flatten the record, or leave it out of the file."),
     ("stream field `", "Name the field of the record in `stream_field`, or leave that out."),
     ("the id is beyond", "Let the server make the ids (XADD with *)."),
+    (" is list, expected", "Set `kind: chat` for lists of messages, or name a field of text."),
     ("text field `", "Name the field of the text in `text_field`, or set `field_filter`."),
     ("no column `", "Name the column of the text in `text_field`."),
     ("columns are named `", "Rename all of these columns but one."),

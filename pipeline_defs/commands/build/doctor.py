@@ -13,32 +13,35 @@ import platform
 import socket
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 
-from assets.raw.places.downloads import HEADERS, ascii_url, filled, hidden, variables_of
 from assets.raw.places.hub_files import HUB_URL, MAIN, find_commit, hub_token
 from assets.raw.places.object_files import bucket_at, url_pattern
 from assets.stages import BY_NAME
 from corpus_loader.places.errors import CorpusError
-from corpus_loader.places.http_client import open_url
 from corpus_loader.places.object_stores import open_objects
-from corpus_loader.places.transports import RETRY_VARIABLE, Interrupted
 from corpus_loader.places.url_secrets import masked, shown
 from corpus_loader.places.urls import Url
+from pipeline_defs.commands.build.checks import (
+    Check,
+    Finding,
+    Remark,
+    brief_retries,
+    run_checks,
+)
 from pipeline_defs.commands.build.config import SCHEMA, schema_text
+from pipeline_defs.commands.build.first_look import check_source, first_byte
 from pipeline_defs.commands.terminal import Json, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
@@ -52,8 +55,6 @@ from resources.settings.sources import InputPlaces
 from resources.store.disk import TEMPORARY_PREFIX, sync_all, sync_file, write_temporary
 from resources.store.scratch import scratch_of
 
-WAIT_SECONDS, READ_SECONDS = 20.0, 10.0
-RETRY_SECONDS = "2"  # of requests: a build is patient, a look is not
 WORKER_BYTES = 1_200_000_000  # at most, of a worker process with parts of 64 MiB
 LOW_BYTES = {"store": 5e9, "temporary files": 1e9, "shared memory": 8e6, "records": 2e8}
 LOW_INODES = 20_000
@@ -68,21 +69,6 @@ KEYS = {  # of the environment, where clients take credentials from
 }
 
 
-class Remark(Exception):
-    """Something that may fail later: a warning. Any other error of a check is a fault."""
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """The outcome of a check: ok, warning or fault; the fact, and what to do."""
-
-    check: str
-    state: str
-    text: str
-
-
-Check = Callable[[], str]  # returns a fact, or raises
-
-
 def doctor(
     *,
     port: Annotated[int, Parameter(help="Port of the web UI that is to be free.")] = 3000,
@@ -90,37 +76,19 @@ def doctor(
 ) -> int:
     """Check this machine, the store and remote places; the exit code is 1 with a fault."""
     os.environ[HOME_VARIABLE] = str(dagster_home().absolute())  # as every build does
-    os.environ.setdefault(RETRY_VARIABLE, RETRY_SECONDS)
     found: list[Corpus] = []
     findings = run_checks({"pipeline.yaml": partial(read_config, found)})
     corpus = found[0] if found else None
-    findings += run_checks(machine_checks(corpus, port) | (store_checks(corpus) if corpus else {}))
+    with brief_retries():
+        findings += run_checks(
+            machine_checks(corpus, port) | (store_checks(corpus) if corpus else {})
+        )
+        findings += run_checks(source_checks(corpus, findings) if corpus else {})
     if json:
         print_json(findings)
     else:
         say(*(f"{each.state:<8} {each.check}: {each.text}" for each in findings))
     return int(any(each.state == "fault" for each in findings))
-
-
-def run_checks(checks: dict[str, Check]) -> list[Finding]:
-    """Run checks at the same time; one without an answer in WAIT_SECONDS is a fault."""
-    found: dict[str, tuple[str, str]] = {}
-
-    def look(name: str, check: Check) -> None:
-        try:
-            found[name] = "ok", check()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
-            text = " ".join(str(error).split()) or type(error).__name__
-            found[name] = "warning" if isinstance(error, Remark) else "fault", masked(text)
-
-    threads = [threading.Thread(target=look, args=each, daemon=True) for each in checks.items()]
-    for thread in threads:
-        thread.start()
-    until = time.monotonic() + WAIT_SECONDS
-    for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
-    late = "fault", f"no answer in {WAIT_SECONDS:g} s. Check the network, or the disk behind it."
-    return [Finding(name, *found.get(name, late)) for name in checks]
 
 
 def read_config(found: list[Corpus]) -> str:
@@ -286,12 +254,27 @@ def store_checks(corpus: Corpus) -> dict[str, Check]:
     if scratch := scratch_of(corpus.store.root):
         checks[scratch.remote.url] = partial(ask_store, scratch.remote.url)
     for _, places in corpus.settings.inputs():
-        for where in places.where:
-            place = Url(places.base_url) if where.kind == "crawl" else where
-            if place.lower().startswith(ASKED):
-                root = "/".join(shown(place).split("/")[: 5 if place.kind == "hub" else 3])
-                checks.setdefault(root, partial(ask, place, places))
+        for place in asked_places(places):
+            checks.setdefault(root_of(place), partial(ask_for, places.name, place, places))
     return checks
+
+
+def asked_places(places: InputPlaces) -> Iterator[Url]:
+    """Yield the places of an input that can be asked; for a crawl, the server of its files."""
+    for where in places.where:
+        place = Url(places.base_url) if where.kind == "crawl" else where
+        if place.lower().startswith(ASKED):
+            yield place
+
+
+def source_checks(corpus: Corpus, findings: Sequence[Finding]) -> dict[str, Check]:
+    """Return a check of each source's files and first records, if its places have answered."""
+    faulty = {each.check for each in findings if each.state == "fault"}
+    return {
+        f"source {source.name}": partial(check_source, corpus, source)
+        for source in corpus.settings.sources
+        if not source.is_stream and faulty.isdisjoint(map(root_of, asked_places(source)))
+    }
 
 
 def store_versions(corpus: Corpus) -> str:
@@ -326,6 +309,21 @@ def ask_store(url: str) -> str:
     return with_skew("written, listed, deleted", times[0].timestamp())
 
 
+def root_of(place: Url) -> str:
+    """Return the URL of the bucket, host or repository that a place is of."""
+    return "/".join(shown(place).split("/")[: 5 if place.kind == "hub" else 3])
+
+
+def ask_for(name: str, place: Url, places: InputPlaces) -> str:
+    """Send a request to a remote place of the input; a fault has the name of a source."""
+    try:
+        return ask(place, places)
+    except Remark:
+        raise
+    except Exception as error:
+        raise CorpusError(f"source {name!r}: {error}") from error
+
+
 def ask(place: Url, places: InputPlaces) -> str:
     """Send a request to a remote place of the input."""
     if place.kind == "web":
@@ -342,12 +340,8 @@ def ask(place: Url, places: InputPlaces) -> str:
 
 def ask_web(url: str) -> str:
     """Ask for the first byte of a file."""
-    secrets, headers = variables_of(url), {**HEADERS, "Range": "bytes=0-0"}
-    try:
-        with open_url(ascii_url(filled(url, secrets)), headers, READ_SECONDS) as answer:
-            date, fact = answer.headers.get("Date"), f"HTTP {answer.status}"
-    except (CorpusError, Interrupted) as error:
-        raise CorpusError(hidden(str(error), secrets)) from None
+    with first_byte(url) as answer:
+        date, fact = answer.headers.get("Date"), f"HTTP {answer.status}"
     return with_skew(fact, email.utils.parsedate_to_datetime(date).timestamp()) if date else fact
 
 

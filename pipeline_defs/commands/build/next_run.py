@@ -8,19 +8,26 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from assets.raw.raw_records import RAW
 from assets.stages import BY_NAME, ancestors, used_stages
 from pipeline_defs.commands.answers import print_rows
+from pipeline_defs.commands.build.checks import Check, Finding, brief_retries, run_checks
+from pipeline_defs.commands.build.doctor import ask, asked_places, root_of
+from pipeline_defs.commands.build.first_look import check_for
 from pipeline_defs.commands.terminal import ONE_LINE, Json, print_json, say
 from pipeline_defs.forecast.forecast import NEW, Forecast, forecast, totals
 from pipeline_defs.forecast.reasons import SHORT, inputs_of
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, check_name
+from resources.settings.sources import web_places
 from resources.stage import Stage
 from resources.store.records import Manifest, fingerprint_of
 from resources.tasks import GLOBAL
@@ -39,11 +46,12 @@ def print_forecast(corpus: Corpus, sources: Sequence[str], last: str, *, json: b
     used = used_stages(corpus.settings)
     wanted = used.keys() & {last, *ancestors(used[last])}
     others = set(corpus.settings.source_names()) - set(sources) if sources else set()
-    forecasts = [
-        each for each in forecast(corpus) if each.stage in wanted and each.partition not in others
-    ]
+    with brief_retries():
+        foreseen = forecast(corpus, unreachable(corpus, others))
+        among = [each for each in foreseen if each.stage in wanted and each.partition not in others]
+        forecasts = looked_into(corpus, among)
     workers = corpus.settings.engine.num_workers()
-    faults = [f"{each.stage}[{each.partition}]: {each.fault}" for each in forecasts if each.fault]
+    faults = [f"{title_of(each)}: {each.fault}" for each in forecasts if each.fault]
     seconds = sum(each.cpu_seconds for each in forecasts) / workers + STEP_SECONDS * len(wanted)
     if json:
         stages = [as_record(each) for each in forecasts]
@@ -53,6 +61,49 @@ def print_forecast(corpus: Corpus, sources: Sequence[str], last: str, *, json: b
         say(f"About {seconds:,.1f} s on {workers} workers. Nothing was run or written.")
     sys.stderr.write("".join(f"{fault.translate(ONE_LINE)}\n" for fault in faults))
     return 2 if faults else 0
+
+
+def unreachable(corpus: Corpus, others: Set[str]) -> dict[str, str]:
+    """Return why the place of a source cannot be reached, by source.
+
+    URLs of a source that is built are not requested: their files count as unchanged.
+    """
+    built = {
+        source.name
+        for source in corpus.settings.sources
+        if web_places(source) and corpus.store.partition(RAW.name, source.name).manifest_numbers()
+    }
+    sources = [each for each in corpus.settings.sources if each.name not in built | others]
+    asked = [(source, place) for source in sources for place in asked_places(source)]
+    checks: dict[str, Check] = {
+        root_of(place): partial(ask, place, source) for source, place in asked
+    }
+    faults = {each.check: each.text for each in run_checks(checks) if each.state == "fault"}
+    return {
+        source.name: f"source {source.name!r}, {root}: {faults[root]}"
+        for source, place in asked
+        if (root := root_of(place)) in faults
+    }
+
+
+def looked_into(corpus: Corpus, forecasts: Sequence[Forecast]) -> list[Forecast]:
+    """Add to forecasts what first records and named files tell: faults, and what is not known."""
+    checks = {title_of(each): check for each in forecasts if (check := check_for(corpus, each))}
+    found = {look.check: look for look in run_checks(checks)}
+    looks = [found.get(title_of(each), Finding("", "ok", "")) for each in forecasts]
+    return [
+        replace(
+            each,
+            fault=look.text if look.state == "fault" else each.fault,
+            note=look.text if look.state == "warning" else each.note,
+        )
+        for each, look in zip(forecasts, looks, strict=True)
+    ]
+
+
+def title_of(each: Forecast) -> str:
+    """Return the name of a partition of a stage."""
+    return f"{each.stage}[{each.partition}]"
 
 
 def print_stages(forecasts: Sequence[Forecast]) -> None:
@@ -99,7 +150,7 @@ def reasons_of(each: Forecast) -> Iterator[dict[str, Any]]:
 
 def lines_of(each: Forecast) -> Iterator[str]:
     """Yield a line per reason of a partition."""
-    title = f"{each.stage}[{each.partition}]"
+    title = title_of(each)
     listed = list(reasons_of(each))
     for reason in listed[:MOST_REASONS]:
         parts = "1 part" if reason["parts"] == 1 else f"{reason['parts']:,} parts"
@@ -127,7 +178,9 @@ def explain(
         check_name("stage", stage, stages)
     states: list[dict[str, Any]] = []
     known: set[str] = set()
-    for each in forecast(corpus):
+    with brief_retries():
+        forecasts = forecast(corpus)
+    for each in forecasts:
         if stage in (None, each.stage) and partition in (None, each.partition):
             manifest = corpus.store.partition(each.stage, each.partition).newest_manifest()
             names = {*each.computed, *(part.name for part in (manifest.parts if manifest else ()))}

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from resources.settings.filtering.filters import FilterConfig
 from resources.settings.sources import SourceConfig
 
+NAMES = "language_names.yaml"
 CODE = re.compile(r"[a-z]{2,3}")
 GROUP = ("rules", "language")
 NEED_DETECTION = ("min_score", "allowed_detected", "min_paragraph_share")
@@ -84,6 +90,31 @@ def expected_languages(source: SourceConfig) -> list[str]:
     given = (source.language or "").split(",")
     codes = [re.split("[-_]", name.strip().lower())[0] for name in given]
     return [code for code in codes if CODE.fullmatch(code)]
+
+
+def language_faults(source: SourceConfig, filters: FilterConfig) -> Iterator[str]:
+    """Yield a message for each language of a source that is misspelt, or that no detector knows."""
+    for name in filter(None, (name.strip() for name in (source.language or "").split(","))):
+        code, known = re.split("[-_]", name.lower())[0], codes_by_spelling()
+        is_code = CODE.fullmatch(code) is not None
+        if known.get(code) == code or (is_code and filters.language.backend == "none"):
+            continue
+        near = [] if is_code else get_close_matches(code, known, n=1, cutoff=0.85)
+        if meant := known.get(code) or next(map(known.get, near), None):
+            yield f"{name!r} is no code of a language (did you mean {meant!r}?)"
+        elif is_code:
+            yield (
+                f"{name!r} is no language that the detector knows "
+                f"({' '.join(sorted({*known.values()}))}). Correct it, or set "
+                "`filters.language.backend: none` for this source"
+            )
+
+
+@cache
+def codes_by_spelling() -> dict[str, str]:
+    """Return the codes of the languages that a detector knows, by themselves and other names."""
+    names = yaml.safe_load(Path(__file__).parents[1].joinpath(NAMES).read_text("utf-8"))
+    return {name: code for code, others in names.items() for name in (code, *others.split())}
 
 
 def required_faults(source: SourceConfig, filters: FilterConfig) -> Iterator[str]:
