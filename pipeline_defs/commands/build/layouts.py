@@ -192,36 +192,11 @@ def text_field_of(records: Sequence[Fields]) -> str:
         spelled = [path for path in texts if path.lower() == name]
         if spelled and len(texts[spelled[0]]) >= MIN_SHARE * len(records):
             return spelled[0]
-    if {*REJECTED} <= texts.keys():
-        raise UnclearLayout(
-            "records are preference pairs (`chosen`, `rejected`). To train on the answers that "
-            "were preferred, write them with their prompts as `messages`, or set `text_field: "
-            "chosen`"
-        )
-    sizes = {path: sum(map(len, found)) for path, found in texts.items()}
-    listed_paths = [path for path in sizes if "[]" in path]
-    deepest = max(listed_paths, key=sizes.__getitem__, default="")
-    plain = [
-        path
-        for path in sorted(texts, key=sizes.__getitem__, reverse=True)
-        if "[]" not in path and is_text(texts[path], len(records))
-    ]
+    plain = [path for path in texts if "[]" not in path and is_text(texts[path], len(records))]
+    plain.sort(key=lambda path: -size_of(texts[path]))
     likely = [path for path in plain if not BESIDE.fullmatch(path.rpartition(".")[2])]
-    if deepest and sizes[deepest] > sum(sizes[path] for path in likely[:1]) * 2:
-        raise UnclearLayout(in_lists(deepest))
-    answered = [path for path in plain if path.lower() in QUESTIONS]
-    if answered and any(path.lower() in ANSWERS for path in texts):
-        answer = next(path for path in texts if path.lower() in ANSWERS)
-        raise UnclearLayout(
-            f"`{answer}` answers `{answered[0]}`, and neither is the text alone. Write them as "
-            "`messages` for `kind: chat`, or join them in one field"
-        )
-    close = [path for path in likely if sizes[path] >= MAX_SECOND * sizes[likely[0]]]
-    if len(close) > 1:
-        raise UnclearLayout(
-            f"several fields hold text: {shown_names(close)}. Set `text_field` to the one that is "
-            "meant, or join them in one field"
-        )
+    if reason := doubt(texts, plain, likely):
+        raise UnclearLayout(reason)
     if not likely:
         only = f"; `{plain[0]}` looks like a description of one" if plain else ""
         raise UnclearLayout(
@@ -229,6 +204,42 @@ def text_field_of(records: Sequence[Fields]) -> str:
             "`text_field` if one does"
         )
     return likely[0]
+
+
+def doubt(texts: Mapping[str, Sequence[str]], plain: Sequence[str], likely: Sequence[str]) -> str:
+    """Return why the first likely field may not be the text, and what to write; "" if it is.
+
+    `plain` and `likely` are fields with texts, those with most text first.
+    """
+    if {*REJECTED} <= texts.keys():
+        return (
+            "records are preference pairs (`chosen`, `rejected`). To train on the answers that "
+            "were preferred, write them with their prompts as `messages`, or set `text_field: "
+            "chosen`"
+        )
+    size = size_of(texts[likely[0]]) if likely else 0
+    in_list = (path for path in texts if "[]" in path and size_of(texts[path]) > 2 * size)
+    if deepest := max(in_list, key=lambda path: size_of(texts[path]), default=""):
+        return in_lists(deepest)
+    question = next((path for path in plain if path.lower() in QUESTIONS), "")
+    answer = next((path for path in texts if path.lower() in ANSWERS), "")
+    if question and answer:
+        return (
+            f"`{answer}` answers `{question}`, and neither is the text alone. Write them as "
+            "`messages` for `kind: chat`, or join them in one field"
+        )
+    close = [path for path in likely if size_of(texts[path]) >= MAX_SECOND * size]
+    if len(close) > 1:
+        return (
+            f"several fields hold text: {shown_names(close)}. Set `text_field` to the one that is "
+            "meant, or join them in one field"
+        )
+    return ""
+
+
+def size_of(texts: Sequence[str]) -> int:
+    """Return the number of characters of texts."""
+    return sum(map(len, texts))
 
 
 def texts_by_path(records: Sequence[Fields]) -> dict[str, list[str]]:
