@@ -136,3 +136,12 @@ def test_the_limits_are_those_of_the_domain(place: Path, cli: Cli) -> None:
     )
     assert cli.out("init", entries, "--into", "my_corpus", "--domain", "books")
     assert "\n    domain: books " in (place / "my_corpus/pipeline.yaml").read_text()
+
+
+def test_a_place_that_is_not_clear_stops_no_other(place: Path, cli: Cli) -> None:
+    write_jsonl(place / "good/a.jsonl", [{"text": f"{n} A river runs by."} for n in range(20)])
+    write_jsonl(place / "pairs/a.jsonl", [{"chosen": "A long answer.", "rejected": "A short one."}])
+
+    assert "left out: pairs/: records are preference pairs" in cli.out("try", "good", "pairs")
+    [left_out] = cli.json("try", "good", "pairs")["left_out"]
+    assert left_out.startswith("pairs/: records are preference pairs")

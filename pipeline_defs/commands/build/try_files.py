@@ -104,12 +104,9 @@ def try_files(
         for name, documents in tables.items():
             publish_raw(sampled, name, documents)
         run_stages(sampled)
-        said = [f"left out: {each}" for each in unclear]
         chosen = () if domain == "general" else ("--domain", domain)
         next_step = as_typed("init", *wanted, "--into", "my_corpus", *chosen)
-        if not json:
-            say(*said)
-        show([*tried(sampled, proposals)], sampled, next_step, json=json)
+        show([*tried(sampled, proposals)], sampled, unclear, next_step, json=json)
     return 0
 
 
@@ -177,7 +174,14 @@ def tried(sampled: Corpus, proposals: Sequence[Proposal]) -> Iterator[Tried]:
         start = rows.stop
 
 
-def show(sources: Sequence[Tried], sampled: Corpus, next_step: str, *, json: bool) -> None:
+def show(
+    sources: Sequence[Tried],
+    sampled: Corpus,
+    left_out: Sequence[str],
+    next_step: str,
+    *,
+    json: bool,
+) -> None:
     """Print what was found, the numbers of the sample, excerpts, and the next command."""
     notes = {each.name: [*remarks(each.proposal)] for each in sources}
     table = pl.DataFrame([*map(row_of, sources)], infer_schema_length=None)
@@ -185,8 +189,9 @@ def show(sources: Sequence[Tried], sampled: Corpus, next_step: str, *, json: boo
     if json:
         texts = [each._asdict() for each in documents]
         told = {"sources": nested(table, "source"), "remarks": notes, "excerpts": texts}
-        print_json(told | {"next": next_step})
+        print_json(told | {"left_out": left_out, "next": next_step})
         return
+    say(*(f"left out: {each}" for each in left_out))
     for each in sources:
         limits = f"limits of the domain {each.proposal.domain} (--domain)"
         say(f"{each.name}: {', '.join(notes[each.name])}; {limits}")
