@@ -189,8 +189,8 @@ OPTIONS = Group("Options", sort_key=len(GROUPS))
 app = App(
     name="corpus",
     help="Build a Tokenmill corpus, look at it, keep it whole and feed it to training.",
-    help_epilogue=f"{CONFIG} PATH, before or after any verb, names another pipeline.yaml than that of "
-    "this folder, or of TOKENMILL_CONFIG.",
+    help_epilogue=f"{CONFIG} PATH, before or after any verb, names another pipeline.yaml than that "
+    "of this folder, or of TOKENMILL_CONFIG.",
     version=lambda: version("tokenmill"),
     default_parameter=Parameter(negative=()),
     group_parameters=OPTIONS,
