@@ -222,9 +222,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not is_output_closed():
             raise
         return leave_output()
+    except UnknownCommandError as error:
+        sys.stderr.write(f"{misspelt_verb(error)}\n")
+        return 2
     except CycloptsError as error:
-        is_misspelt = isinstance(error, UnknownCommandError)
-        sys.stderr.write(f"{misspelt_verb(error) if is_misspelt else error}\n")
+        sys.stderr.write(f"{error}\n")
         return 2
     except Exception as error:
         from pipeline_defs.commands.unexpected_errors import records_fault, system_fault
