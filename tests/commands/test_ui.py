@@ -121,6 +121,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     config = write_corpus(folder, sources=of_notes)
     with running_ui(config, home) as address:
         assert (home / "dagster.yaml").read_bytes() == SHIPPED.read_bytes()
+        assert f"The report is at {address}/corpus_report\n" in (folder / "log").read_text()
         yield address
 
 
