@@ -9,7 +9,7 @@ LOCKED := $(INSTALL) --require-hashes --constraint requirements.lock --excludes 
 unexport PYTHONDONTWRITEBYTECODE   # compiled modules are a third of a step's start-up
 
 .DEFAULT_GOAL := help
-.PHONY: help corpus summary ui test test-slow test-fast faults check lint types validate peers servers cluster wheels docs lock clean
+.PHONY: help corpus summary ui test test-slow test-fast faults check lint types validate peers test-peers servers cluster wheels docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -53,8 +53,10 @@ types: $(VENV)/installed-dev ## check types with mypy
 validate: $(VENV)/installed ## load Dagster's definitions
 	$(BIN)/dagster definitions validate -w workspace.yaml
 
-peers: export TOKENMILL_PEERS = 1   # a test that needs PyTorch or another reader fails without it
-peers: $(VENV)/installed-peers ## install PyTorch and other projects' readers (290 MB), run the tests that need them
+peers: $(VENV)/installed-peers ## install PyTorch and other projects' readers (290 MB)
+
+test-peers: export TOKENMILL_PEERS = 1   # a test that needs PyTorch or another reader fails without it
+test-peers: $(VENV)/installed-peers ## run the tests that need PyTorch or another reader
 	$(PYTEST) -m peers
 
 # With the variable a test whose server is missing fails. (A comment after it would be in its value.)

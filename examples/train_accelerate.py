@@ -1,6 +1,7 @@
 """Accelerate on a corpus; run it again to go on from the last checkpoint.
 
-    torchrun --nproc-per-node 2 examples/train_accelerate.py corpus_store --steps 20
+    pip install --find-links dist 'tokenmill-loader[torch]' accelerate  # after `make wheels`
+    torchrun --nproc-per-node 2 examples/train_accelerate.py corpus_store --steps 10
 
 The batches stay out of `prepare`: every rank reads its own samples, and nothing is broadcast.
 """

@@ -1,6 +1,7 @@
 """A GPT that trains on a corpus through the loader, with document masks, on a GPU if there is one.
 
-    python examples/train_gpt.py corpus_store --phase general --steps 200 --validate-every 50
+    pip install --find-links dist 'tokenmill-loader[torch]'  # after `make wheels`
+    python examples/train_gpt.py corpus_store --steps 20 --batch-size 1
 
 On a GPU it computes in bfloat16, and documents are kept apart by FlexAttention, which skips the
 blocks of a mask that nobody sees; on a CPU by a dense mask. Of 124 million parameters:

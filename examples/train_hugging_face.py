@@ -1,6 +1,7 @@
 """transformers' Trainer on a corpus; run it again to go on from the last whole checkpoint.
 
-    torchrun --nproc-per-node 2 examples/train_hugging_face.py corpus_store --steps 20
+    pip install --find-links dist 'tokenmill-loader[torch]' transformers accelerate
+    torchrun --nproc-per-node 2 examples/train_hugging_face.py corpus_store --steps 10
 
 With any other number of processes it goes on at the same sample. With --validate-every 10, the loss
 on the documents that are held out of training (`holdout`) is printed, in all and by source.

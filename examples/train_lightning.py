@@ -1,6 +1,7 @@
 """Lightning on a corpus; run it again to go on from the last checkpoint.
 
-torchrun --nproc-per-node 2 examples/train_lightning.py corpus_store --steps 20
+pip install --find-links dist 'tokenmill-loader[torch]' lightning  # after `make wheels`
+torchrun --nproc-per-node 2 examples/train_lightning.py corpus_store --steps 10
 """
 
 from __future__ import annotations

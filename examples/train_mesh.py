@@ -1,6 +1,7 @@
 """DDP in a device mesh on a corpus, as torchtitan's loop does it; run it again to go on.
 
-    torchrun --nproc-per-node 4 examples/train_mesh.py corpus_store --steps 20
+    pip install --find-links dist 'tokenmill-loader[torch]'  # after `make wheels`
+    torchrun --nproc-per-node 4 examples/train_mesh.py corpus_store --steps 5
 
 Half of the processes, if they are even in number, are for tensor parallelism: they get the samples
 of their neighbour, as `rank_of(mesh)` says. Checkpoints are torch.distributed.checkpoint's.

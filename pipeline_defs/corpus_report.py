@@ -28,7 +28,7 @@ def corpus_report_asset(corpus: Corpus) -> dg.AssetsDefinition:
     return written_last(
         CORPUS_REPORT,
         "One page: what was removed and why, with excerpts, duplicates, the mix, and what changed. "
-        "`corpus ui` shows it, `corpus report` writes it elsewhere.",
+        f"`corpus ui` shows it: [open it]({PAGE_ADDRESS}). `corpus report` writes it elsewhere.",
         write,
     )
 

@@ -11,6 +11,7 @@ from assets.raw.places.observed_inputs import INPUT_FILES, observe_inputs
 from assets.raw.raw_records import RAW
 from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
+from resources.store.preview_files import PAGE_ADDRESS
 from resources.store.store import StoreError
 
 SECONDS_BETWEEN = 600
@@ -29,7 +30,8 @@ def input_files(corpus: Corpus) -> dg.Definitions:
             name=INPUT_FILES,
             group_name="ingest",
             description="The sources' input files. Observed by the sensor and by runs of `raw`: "
-            "what has changed since makes `raw` stale.",
+            "what has changed since makes `raw` stale. What became of them: [the report]"
+            f"({PAGE_ADDRESS}).",
             partitions_def=partitions_of(corpus.settings)["source"],
             tags={"stage": INPUT_FILES},
         )(observe)

@@ -111,8 +111,8 @@ def noted_end(corpus: Corpus, context: RunContext, note: OpenNote) -> Iterator[N
             drifts=drifts,
             used=USED,
         )
-        used = {f"tokenmill/{name}": str(round(value, 6)) for name, value in asdict(USED).items()}
-        instance.add_run_tags(run.run_id, used)
+        used = asdict(USED) | {"core_hours": f"{USED.core_hours:.6f}"}
+        instance.add_run_tags(run.run_id, {f"tokenmill/{k}": str(v) for k, v in used.items()})
         if state != "success" or drifts:
             limit = CANCEL_SECONDS if state == "canceled" else None
             tell_of(instance, corpus, run, dg.DagsterRunStatus(state.upper()), limit)

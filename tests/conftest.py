@@ -35,7 +35,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Set the markers of `make test-fast` and `make peers`, in whatever folder a test is.
+    """Set the markers of `make test-fast` and `make test-peers`, in whatever folder a test is.
 
     Files with fast tests only come last: no long file then runs alone at the end.
     """

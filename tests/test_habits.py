@@ -37,7 +37,7 @@ def test_the_workflow_runs_what_runs_everywhere() -> None:
 
     targets = re.findall(r"\bmake (?:VENV=\S+ )?([a-z-]+)", (ROOT / ".ci/run").read_text())
     assert (
-        {"corpus", "check", "peers", "servers", "cluster"}
+        {"corpus", "check", "test-peers", "servers", "cluster"}
         <= set(targets)
         <= set(TARGETS) | {"python"}
     )

@@ -100,12 +100,12 @@ def mix_phase(task: Task[PhaseInputs]) -> list[PartRecord]:
 
 
 def describe_mix(corpus: Corpus, manifest: MixedManifest) -> Metadata:
-    """Describe a phase by its mix, the epochs of each source and two charts."""
+    """Describe a phase by two charts, the epochs of each source and its mix."""
     mix = manifest.parts[0].stats.numbers.mix
     return {
-        "mix": {source: as_json_object(share) for source, share in mix.items()},
-        **{f"epochs/{source}": share.epochs for source, share in mix.items()},
         **phase_markdown(manifest.partition, realised(read_mixture(corpus.store, manifest))),
+        **{f"epochs/{source}": share.epochs for source, share in mix.items()},
+        "mix": {source: as_json_object(share) for source, share in mix.items()},
     }
 
 

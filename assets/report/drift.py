@@ -50,6 +50,8 @@ def judge_drift(profile: Profile, earlier: Sequence[Profile]) -> Judgement:
         for each in earlier
         if each.made_under == profile.made_under and each.documents >= LEAST_DOCUMENTS
     ][:MOST_RUNS]
+    if not earlier:
+        return Judgement(note="first state in Dagster's records: nothing to compare")
     if len(alike) < LEAST_RUNS:
         return Judgement(
             note=f"{len(alike)} earlier runs under this config, too few to compare: {LEAST_RUNS}"

@@ -5,6 +5,7 @@ A verb's module is imported when the verb runs: `corpus --help` and a mistyped v
 
 from __future__ import annotations
 
+import difflib
 import os
 import select
 import shlex
@@ -15,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from typing import Annotated, Any, Literal, NamedTuple
 
-from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError
 
 HERE = "pipeline_defs.commands"
 
@@ -182,12 +183,15 @@ WITHDRAWN = {  # verbs of earlier versions, and the next best way
     "language": "langdetect, to which it compared our labels, is the weaker detector: "
     "docs/quality.md, section 4, measures both on labelled texts",
 }
+CONFIG = "--config"
 GROUPS = {name: Group(name.capitalize(), sort_key=n) for n, name in enumerate(VERBS)}
 OPTIONS = Group("Options", sort_key=len(GROUPS))
 
 app = App(
     name="corpus",
     help="Build a Tokenmill corpus, look at it, keep it whole and feed it to training.",
+    help_epilogue=f"{CONFIG} PATH, before or after any verb, names another pipeline.yaml than that "
+    "of this folder, or of TOKENMILL_CONFIG.",
     version=lambda: version("tokenmill"),
     default_parameter=Parameter(negative=()),
     group_parameters=OPTIONS,
@@ -197,12 +201,12 @@ app["--help"].group = app["--version"].group = OPTIONS
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code is 0 if all is well, 1 if not, 2 for wrong usage."""
-    tokens = new_form(list(sys.argv[1:] if arguments is None else arguments))
-    for verb, instead in WITHDRAWN.items():
-        if f"{' '.join(tokens[:2])} ".startswith(f"{verb} "):
-            sys.stderr.write(f"`corpus {verb}` is withdrawn: {instead}.\n")
-            return 2
     try:
+        tokens = new_form(without_config(sys.argv[1:] if arguments is None else arguments))
+        for verb, instead in WITHDRAWN.items():
+            if f"{' '.join(tokens[:2])} ".startswith(f"{verb} "):
+                sys.stderr.write(f"`corpus {verb}` is withdrawn: {instead}.\n")
+                return 2
         if is_verb_missing(tokens):
             app.help_print(tokens)
             return 2
@@ -220,6 +224,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not is_output_closed():
             raise
         return leave_output()
+    except UnknownCommandError as error:
+        sys.stderr.write(f"{misspelt_verb(error)}\n")
+        return 2
+    except CycloptsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
     except Exception as error:
         from pipeline_defs.commands.unexpected_errors import records_fault, system_fault
 
@@ -238,6 +248,20 @@ def patience_of(tokens: Sequence[str]) -> AbstractContextManager[None]:
     from pipeline_defs.commands.build.checks import brief_retries
 
     return brief_retries()
+
+
+def without_config(tokens: Sequence[str]) -> list[str]:
+    """Take `--config PATH` from a command line: the pipeline.yaml of this process and its own."""
+    end = tokens.index("--") if "--" in tokens else len(tokens)
+    for n, token in enumerate(tokens[:end]):
+        option, equals, path = token.partition("=")
+        if option == CONFIG:
+            rest = tokens[n + 1 :] if equals else tokens[n + 2 :]
+            if not (path := path or "".join(tokens[n + 1 : n + 2])):
+                raise CycloptsError(msg=f"{CONFIG} needs the path of a pipeline.yaml.")
+            os.environ["TOKENMILL_CONFIG"] = os.path.abspath(path)
+            return [*tokens[:n], *rest]
+    return list(tokens)
 
 
 def new_form(tokens: list[str]) -> list[str]:
@@ -268,10 +292,17 @@ def is_verb_missing(tokens: Sequence[str]) -> bool:
     return apps[-1].default_command is None and not rest
 
 
+def misspelt_verb(error: UnknownCommandError) -> str:
+    """Return an unknown verb and the nearest one: cyclopts would import every verb to tell."""
+    [word, *_], near = error.unused_tokens or [""], error.app or app
+    verbs = [name for name in near if not name.startswith("-")]
+    close = difflib.get_close_matches(word, verbs, n=1)
+    hint = f'Did you mean "{close[0]}"?' if close else f"The commands are {', '.join(verbs)}."
+    return f'Unknown command "{word}". {hint}'
+
+
 def exit_code_of(error: Exception) -> int | None:
     """Return 2 for wrong usage or config, 1 for a fault of the store, None for a bug."""
-    if isinstance(error, CycloptsError):
-        return 2
     # After the verb ran these cost nothing; before it, `corpus --help` would wait for them.
     from resources.errors import InputError, UsageError
     from resources.settings.pipeline import SettingsError

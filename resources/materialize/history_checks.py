@@ -56,12 +56,15 @@ def check_drift(
     if lines:
         stage = context.asset_key.to_user_string()
         context.log.warning("\n".join(f"drift of {stage}, {line}" for line in lines))
-    notes = [f"{name}: {each.note}" for name, each in found.items() if each.note]
+    noted: dict[str, list[str]] = {}
+    for name, each in found.items():
+        noted.setdefault(each.note, []).append(name)
+    notes = [f"{', '.join(names)}: {note}" for note, names in noted.items() if note]
     return dg.AssetCheckResult(
         check_name=CHECK_DRIFT,
         passed=not lines,
         severity=dg.AssetCheckSeverity.WARN,
-        description="\n".join([*lines, *notes]) or None,
+        description="\n\n".join([*lines, *notes]) or None,  # as Markdown, each is a line
         metadata=check_metadata(found, lines),
     )
 
@@ -70,10 +73,10 @@ def check_metadata(found: Mapping[str, Judgement], lines: Sequence[str]) -> dict
     """Return the drifts, the numbers of every partition, and a picture of each."""
     facts = {name: {of: dict(f) for of, f in each.facts.items()} for name, each in found.items()}
     pictures = [f"**{name}**\n\n{each.picture}" for name, each in found.items() if each.picture]
-    shown = {"drifts": list(lines), "partitions": dg.MetadataValue.json(facts)}
+    shown: dict[str, Any] = {"drifts": list(lines)} if lines else {}
     if pictures:
         shown["pictures"] = dg.MetadataValue.md(with_pictures("\n\n".join(pictures)))
-    return shown
+    return shown | ({"partitions": dg.MetadataValue.json(facts)} if any(facts.values()) else {})
 
 
 def drifts_of_run(instance: dg.DagsterInstance, run_id: str) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ def metadata_of(
     merged = first_numbers(manifest.stats, ran) | other_numbers(manifest.stats, ran) | dict(own)
     texts = {name: str(text) for name, text in merged.items() if isinstance(text, DocumentText)}
     rest = {name: value for name, value in merged.items() if name not in texts}
+    rest = dict(sorted(rest.items(), key=lambda item: isinstance(item[1], dict)))  # long JSON last
     folder = corpus.store.partition(manifest.stage, manifest.partition).folder
     origin = {
         "fingerprint": manifest.fingerprint,

@@ -434,7 +434,7 @@ def load_settings(path: Path) -> Settings:
     try:
         content, lines = read_yaml(path)
     except NamedFileError as error:
-        raise SettingsError(f"{error}. Write one, or point {CONFIG_VARIABLE} at it.") from error
+        raise SettingsError(f"{error}. Write one, or name another: --config PATH.") from error
     except YamlError as error:
         raise SettingsError(str(error)) from error
     if not isinstance(content, dict):

@@ -7,7 +7,7 @@ from cyclopts import App
 from prelude import Iterator, Path, pytest, re, sys
 from verbs import Cli
 
-from pipeline_defs.commands.main import MOVED, VERBS, WITHDRAWN, Noun, app
+from pipeline_defs.commands.main import MOVED, VERBS, WITHDRAWN, Noun, app, without_config
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/commands.md"
@@ -70,6 +70,24 @@ def test_every_verb_of_a_verb_has_help(cli: Cli, outer: str, verb: str) -> None:
     assert f"Usage: corpus {outer} {verb}" in cli.out(outer, verb, "--help")
 
 
+@pytest.mark.parametrize("verb", [verb for verb, _ in verbs_of(app)])
+def test_every_verb_takes_another_config(cli: Cli, verb: str) -> None:
+    shown = f"Usage: corpus {verb}"
+    assert shown in cli.out(*verb.split(), "--config", "a/pipeline.yaml", "--help")
+    assert shown in cli.out("--config=a/pipeline.yaml", *verb.split(), "--help")
+
+
+@pytest.mark.parametrize("line", ["--config {} plan", "plan --config {}", "plan --config={}"])
+def test_the_config_that_is_named_is_read(cli: Cli, tmp_path: Path, line: str) -> None:
+    missing = tmp_path / "other.yaml"
+    assert str(missing) in cli.err(2, *line.format(missing).split())
+
+
+def test_a_config_without_a_path_and_one_after_the_options(cli: Cli) -> None:
+    assert "--config needs the path" in cli.err(2, "plan", "--config")
+    assert without_config(["find", "--", "--config", "x"]) == ["find", "--", "--config", "x"]
+
+
 @pytest.mark.parametrize("old", MOVED)
 def test_a_verb_as_it_was_works_and_tells_its_new_form(cli: Cli, old: str) -> None:
     new = " ".join(MOVED[old])
@@ -125,9 +143,10 @@ def test_completion_scripts_know_the_verbs(cli: Cli, shell: str, line: str) -> N
     assert all(verb in script for verb in ALL_VERBS) and "near-threshold" in script
 
 
-def test_help_imports_nothing_of_the_verbs() -> None:
+@pytest.mark.parametrize("word", ["--help", "sumary", "xyz"])
+def test_help_and_a_misspelt_verb_import_nothing_of_the_verbs(word: str) -> None:
     code = (
-        "import sys; from pipeline_defs.commands.main import main; main(['--help']); "
+        f"import sys; from pipeline_defs.commands.main import main; main([{word!r}]); "
         "sys.exit(len({'polars', 'dagster', 'numba', 'pydantic'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)

@@ -121,6 +121,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     config = write_corpus(folder, sources=of_notes)
     with running_ui(config, home) as address:
         assert (home / "dagster.yaml").read_bytes() == SHIPPED.read_bytes()
+        assert f"The report is at {address}/corpus_report\n" in (folder / "log").read_text()
         yield address
 
 
@@ -141,8 +142,10 @@ TAGS = [
 
 def test_the_ui_shows_the_graph_and_starts_and_ends_a_run(served: str, tmp_path: Path) -> None:
     with running_browser(tmp_path / "profile") as browser:
-        first = browser.open(served)  # runs that were begun elsewhere are on no other page
-        wait_for(lambda: first.run("location.pathname") == "/runs")
+        first = browser.open(served)  # the graph, unfolded around the report, which is linked
+        link = "document.querySelector('a[href=\"/corpus_report\"]') !== null"
+        wait_for(lambda: first.run(link), 120)
+        assert "expanded=" in first.run("location.search")
         page = browser.open(f"{served}/asset-groups/")
         groups = {"ingest", "curate", "tokenize"}  # folded, where there are several
         wait_for(lambda: groups <= set(page.run("document.body.innerText").split()), 120)

@@ -72,6 +72,7 @@ def test_metadata_and_summary_hold_the_mix(tmp_path: Path, dagster_build: Build)
     assert (metadata["rows_kept"].value, metadata["tokens"].value) == (12, 92)
     assert len(metadata["warnings"].value) == 1
     for picture in ("mix_chart", "mix_over_position"):
+        assert [*metadata].index(picture) < [*metadata].index("mix"), "long JSON is last"
         assert metadata[picture].value.startswith("![") and "svg" in metadata[picture].value
     assert (
         nested(newest_tables(corpus)["mix"], "phase", "source")["main"]["prose"]["planned_tokens"]

@@ -111,7 +111,9 @@ def test_a_whole_state_is_compared_with_the_one_before(
 
 
 def test_short_history_is_said(corpus: Any, instance: dg.DagsterInstance) -> None:
-    run(instance, corpus, [900])
+    first = verdict(run(instance, corpus, [900]))
+    assert first.description == "all: first state in Dagster's records: nothing to compare"
+    assert not first.metadata
 
     found = verdict(run(instance, corpus, [900, 800]))
 

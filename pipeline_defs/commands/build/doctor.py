@@ -50,7 +50,7 @@ from resources.engine.cost import cpu_limit, memory_bytes
 from resources.engine.system_errors import WAYS, SystemFault, explain, nearest, other_folders
 from resources.runs.run_lock import close, try_take
 from resources.settings.engine import EngineConfig
-from resources.settings.pipeline import CONFIG_VARIABLE, config_path
+from resources.settings.pipeline import config_path
 from resources.settings.sources import InputPlaces
 from resources.store.disk import TEMPORARY_PREFIX, sync_all, sync_file, write_temporary
 from resources.store.scratch import scratch_of
@@ -97,7 +97,7 @@ def read_config(found: list[Corpus]) -> str:
     if not path.exists():
         raise Remark(
             f"none at {path}, so no store and no remote place is looked at. Run `corpus init`, or "
-            f"set {CONFIG_VARIABLE}."
+            "name another: --config PATH."
         )
     found.append(load_corpus())
     schema = path.with_name(SCHEMA)

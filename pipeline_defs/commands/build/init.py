@@ -164,7 +164,7 @@ def init(
     say(*(f"  left out: {each}" for each in [*unclear, *notes]), *project.notes)
     if any(place.left_out for place in places):
         say("To train on what is left out, convert it, or name its files in `where`.")
-    say(f"Look it over, then run: TOKENMILL_CONFIG={target} corpus build")
+    say(f"Look it over, then run: corpus build --config {target}")
     return 0
 
 
@@ -175,7 +175,7 @@ def write_sample(where: Sequence[str], folder: Path) -> int:
     target = new_config(folder)
     shutil.copytree(PROJECT / SAMPLE, folder / SAMPLE, dirs_exist_ok=True)
     write_project(target, (PROJECT / CONFIG_NAME).read_text("utf-8"))
-    say(f"Wrote {target} and {folder / SAMPLE}. Run: TOKENMILL_CONFIG={target} corpus build")
+    say(f"Wrote {target} and {folder / SAMPLE}. Run: corpus build --config {target}")
     return 0
 
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import dagster as dg
 import uvicorn
@@ -39,6 +39,8 @@ from pipeline_defs.dagster_internals import (
 from pipeline_defs.load_corpus import load_corpus
 from resources.dagster_home import PROJECT, prepare_home
 from resources.errors import UsageError
+from resources.source_faults import CORPUS_REPORT
+from resources.stage import Group
 from resources.store.medium import medium_of
 from resources.store.preview_files import PAGE_ADDRESS, page_path
 from resources.store.scratch import place_of
@@ -46,6 +48,8 @@ from resources.store.scratch import place_of
 ADDRESS = "127.0.0.1"
 POLL_MILLISECONDS = 2000  # as `dagster dev`: how often the page asks for news
 SECONDS_TO_END = 5  # for open requests, and for the daemon
+UNFOLDED = ",".join(f"global@global:{group}" for group in get_args(Group))
+FIRST_PAGE = f"/asset-groups~/{CORPUS_REPORT}?expanded={UNFOLDED}"
 
 
 def ui(
@@ -140,7 +144,7 @@ def guarded_app(
     It has the page of `corpus report`, if the store is known.
     """
     app = create_app_from_workspace_process_context(context, "", POLL_MILLISECONDS)
-    app.router.routes.insert(0, Route("/", to_runs))
+    app.router.routes.insert(0, Route("/", to_first_page))
     if store is not None:
         page = page_path(store)
 
@@ -154,9 +158,9 @@ def guarded_app(
     return app
 
 
-def to_runs(_: Request) -> RedirectResponse:
-    """Lead to all runs: the first page of Dagster has only those that the UI or daemon began."""
-    return RedirectResponse("/runs")
+def to_first_page(_: Request) -> RedirectResponse:
+    """Lead to the report in the graph of all stages: Dagster's own page lacks runs of builds."""
+    return RedirectResponse(FIRST_PAGE)
 
 
 def serve(
@@ -174,5 +178,7 @@ def serve(
         threading.Thread(target=end_with, args=(daemon,), daemon=True).start()
     host, port = bound.getsockname()[:2]
     sys.stdout.write(f"The web UI{served} is at http://{host}:{port} (Ctrl-C ends it)\n")
+    if served:
+        sys.stdout.write(f"The report is at http://{host}:{port}{PAGE_ADDRESS}\n")
     sys.stdout.flush()
     server.run(sockets=[bound])
