@@ -101,8 +101,8 @@ def render_chat(
     for role, content in messages:
         if role in INSTRUCTIONS and content.strip() not in whole:
             raise TemplateRefusal(f"the template leaves out what the {role} message says")
-    if role := left_out(template, messages, whole):
-        raise TemplateRefusal(f"the template leaves out what the {role} message says")
+    if lost := left_out(template, messages, whole):
+        raise TemplateRefusal(f"the template leaves out what the {lost} message says")
     if messages[0].role == TOOLS and whole == render_with(template, messages[1:], False):
         raise TemplateRefusal(
             "the template does not render `tools`, so that the model would call what it was not "
