@@ -36,7 +36,7 @@ from resources.store.store import StoreError
 # Of the noncharacters that no content has (chat_messages.py); the first ones there say roles.
 OPEN, CLOSE = "\ufde0", "\ufde1"  # around what a template marks with `generation`
 QUOTE, UNQUOTE = "\ufde2", "\ufde3"  # around the number of a special token that content spells
-ADDED = "\ufde4"  # to a message, to see whether the template renders it
+ADDED = "\ufde4"  # around its number behind a message, to see whether the template renders it
 
 CHATML = """\
 {%- set ns = namespace(messages=messages) %}
@@ -126,25 +126,18 @@ def render_chat(
 
 def left_out(template: ChatTemplate, messages: Sequence[Message], whole: str) -> str | None:
     """Return the role of the first message whose content may change while the text stays."""
-    if has_in_order(whole, [message.content.strip() for message in split_tools(messages)[1]]):
-        return None  # as of most templates: nothing is rendered again
-    for number, (role, content) in enumerate(messages):
-        changed = [*messages[:number], Message(role, content + ADDED), *messages[number + 1 :]]
-        with suppress(TemplateRefusal):  # of a template that reads the content
-            if role != TOOLS and render_with(template, changed, False) == whole:
-                return role
+    marks = ["" if role == TOOLS else f"{ADDED}{i}{ADDED}" for i, (role, _) in enumerate(messages)]
+    marked = [Message(m.role, m.content + mark) for m, mark in zip(messages, marks, strict=True)]
+    text = ""
+    with suppress(TemplateRefusal):  # of a template that reads contents
+        text = render_with(template, marked, False)
+    for number, mark in enumerate(marks):
+        if mark not in text:
+            changed = [*messages[:number], marked[number], *messages[number + 1 :]]
+            with suppress(TemplateRefusal):
+                if render_with(template, changed, False) == whole:
+                    return messages[number].role
     return None
-
-
-def has_in_order(text: str, parts: Sequence[str]) -> bool:
-    """Return whether a text has all parts, each behind the one before."""
-    place = 0
-    for part in parts:
-        start = text.find(part, place)
-        if start < 0:
-            return False
-        place = start + len(part)
-    return True
 
 
 def render_before(template: ChatTemplate, messages: Sequence[Message], upto: str) -> str:

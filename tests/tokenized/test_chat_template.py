@@ -77,11 +77,13 @@ def test_a_template_that_leaves_something_out_refuses(
 WITH_RESULT = [*WITH_TOOLS[1:], Message("tool", "1"), Message("assistant", "</think>It is 1.")]
 
 
+@pytest.mark.parametrize("result", ["1", "a", "8 degrees"])
 @pytest.mark.parametrize("role", ["system", "user", "assistant", "tool"])
-def test_a_template_that_leaves_out_a_turn_refuses(role: str) -> None:
+def test_a_template_that_leaves_out_a_turn_refuses(role: str, result: str) -> None:
+    chat = [*WITH_TOOLS[1:], Message("tool", result), Message("assistant", "It is 1.")]
     without = PLAIN.replace("in messages", f"in messages if m.role != {role!r}")
     with pytest.raises(TemplateRefusal, match=f"leaves out what the {role} message says"):
-        render_chat(ChatTemplate(without), WITH_RESULT, END)
+        render_chat(ChatTemplate(without), chat, END)
 
 
 @pytest.mark.parametrize(
