@@ -150,6 +150,7 @@ class CorpusLoader:
         self.is_loaded = False  # the cursor is that of a state
         self.is_done = False  # nothing is left of the epoch that the next iteration is for
         self.moves = 0  # calls of load_state_dict and set_epoch that moved it
+        self.iterations = 0  # that have begun: only the last one goes on
         self.first_look_up = 1  # batches of the next iteration to look up together at first
         self._stats = LoaderStats()
 
@@ -182,10 +183,23 @@ class CorpusLoader:
             self.go_to(start)
             self.moves += 1
 
-    def begin(self) -> None:
-        """Begin an iteration: one of validation at the first sample, unless a state was loaded."""
+    def begin(self) -> int:
+        """Begin an iteration, and return its number; of validation at the first sample.
+
+        It goes on from where a state was loaded, and takes over from an iteration before it.
+        """
         if self.mixture.is_validation and not self.is_loaded:
             self.go_to(0)
+        self.iterations += 1
+        return self.iterations
+
+    def check_newest(self, iteration: int) -> None:
+        """Raise CorpusError if an iteration has begun after this one, which would repeat it."""
+        if iteration != self.iterations:
+            raise CorpusError(
+                "another iteration of this loader has begun, and goes on from where this one was: "
+                "both would give the same batches. Read on with that one, or open a loader for each"
+            )
 
     def iteration_end(self) -> int:
         """Return the cursor after an iteration that starts now."""
@@ -196,7 +210,10 @@ class CorpusLoader:
         self.cursor, self.is_loaded, self.is_done = cursor, False, False
 
     def __iter__(self) -> Iterator[Batch]:
-        """Yield the batches up to the end of the epoch; then the loader is in the next."""
+        """Yield the batches up to the end of the epoch; then the loader is in the next.
+
+        The iteration that began last takes over: one before it raises CorpusError if it is read on.
+        """
         return self.given(
             lambda: chain.from_iterable(
                 zip(group.cursors, group.sizes, group.batches(), strict=True)
@@ -212,13 +229,13 @@ class CorpusLoader:
         They come with their cursor and their number of samples. If the loader is moved meanwhile,
         they come from there on.
         """
-        self.begin()
-        is_moved = True
+        iteration, is_moved = self.begin(), True
         while is_moved:
             end, moves, is_moved = self.iteration_end(), self.moves, False
             for cursor, _, batch in self._stats.timed(batches_from_here(), itemgetter(1)):
                 self.go_to(cursor)
                 yield batch
+                self.check_newest(iteration)
                 if is_moved := self.moves != moves:
                     break
         self.go_to(end)

@@ -114,8 +114,8 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
 
     Its state is exact with any number of workers and batches read ahead, and can be loaded with any
     other number. Every iteration goes on where the one before was left: at its last batch, or in
-    the next epoch. `options` are those of torch's DataLoader; with persistent_workers=True only one
-    iteration at a time.
+    the next epoch. One that begins takes over: an iteration before it raises CorpusError if it is
+    read on. `options` are those of torch's DataLoader.
 
     Raises CorpusError for the options that decide on batches or their order.
     """
@@ -138,12 +138,13 @@ class CorpusDataLoader(DataLoader[Tensors]):  # type: ignore[misc]
             yield from self._stats.timed(iter(dataset), rows_of)  # torch would do no more
             return
         loader, is_moved = dataset.loader, True
-        loader.begin()
+        iteration = loader.begin()
         while is_moved:
             end, moves, is_moved = loader.iteration_end(), loader.moves, False
             for batch in self._stats.timed(self.of_workers(), rows_of):
                 loader.go_to(int(batch["cursor"][0]))
                 yield batch
+                loader.check_newest(iteration)
                 if is_moved := loader.moves != moves:
                     break
         loader.go_to(end)

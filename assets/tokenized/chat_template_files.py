@@ -5,8 +5,9 @@ environment is that of transformers: sandboxed, with `raise_exception`, `tojson`
 continue, and the tag `generation`, whose content is learned. It has no clock (`strftime_now`), so
 that the same messages always give the same text. Of a template without that tag, the turn of an
 assistant is what rendering the conversation with it adds to rendering what comes before it with
-`add_generation_prompt`. A source of whose conversations a template refuses many fails by itself:
-one that wants turns to alternate would leave most of a source out with no more than a count.
+`add_generation_prompt`; if the assistant begins, what follows the generation prompt. A source of
+whose conversations a template refuses many fails by itself: one that wants turns to alternate would
+leave most of a source out with no more than a count.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,6 +36,7 @@ from resources.store.store import StoreError
 # Of the noncharacters that no content has (chat_messages.py); the first ones there say roles.
 OPEN, CLOSE = "\ufde0", "\ufde1"  # around what a template marks with `generation`
 QUOTE, UNQUOTE = "\ufde2", "\ufde3"  # around the number of a special token that content spells
+ADDED = "\ufde4"  # around its number behind a message, to see whether the template renders it
 
 CHATML = """\
 {%- set ns = namespace(messages=messages) %}
@@ -57,6 +60,7 @@ CHATML = """\
 {%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}
 """
+MARK_TURNS = "put the assistant's turn between {% generation %} and {% endgeneration %} in a copy"
 HAS_GENERATION = re.compile(r"\{%-?\s*generation\s*-?%\}")
 
 INSTRUCTIONS = ("system", "developer")
@@ -97,6 +101,8 @@ def render_chat(
     for role, content in messages:
         if role in INSTRUCTIONS and content.strip() not in whole:
             raise TemplateRefusal(f"the template leaves out what the {role} message says")
+    if lost := left_out(template, messages, whole):
+        raise TemplateRefusal(f"the template leaves out what the {lost} message says")
     if messages[0].role == TOOLS and whole == render_with(template, messages[1:], False):
         raise TemplateRefusal(
             "the template does not render `tools`, so that the model would call what it was not "
@@ -107,21 +113,50 @@ def render_chat(
     spans = []
     for number, message in enumerate(messages):
         if message.role == ASSISTANT:
-            before = render_before(template, messages[:number])
             upto = render_with(template, messages[: number + 1], False)
+            before = render_before(template, messages[:number], upto)
             if not (upto.startswith(before) and whole.startswith(upto)):
                 raise TemplateRefusal(
                     f"the template renders message {number} in another way when others follow, so "
-                    "that it is not known what is learned: put the assistant's turn between "
-                    "{% generation %} and {% endgeneration %} in a copy of it"
+                    f"that it is not known what is learned: {MARK_TURNS}"
                 )
             spans.append((len(before), turn_end(upto, len(before), end_of_turn)))
     return Rendered(whole, spans)
 
 
-def render_before(template: ChatTemplate, messages: Sequence[Message]) -> str:
-    """Render what an assistant answers; nothing if the assistant begins."""
-    return render_with(template, messages, True) if messages else ""
+def left_out(template: ChatTemplate, messages: Sequence[Message], whole: str) -> str | None:
+    """Return the role of the first message whose content may change while the text stays."""
+    marks = ["" if role == TOOLS else f"{ADDED}{i}{ADDED}" for i, (role, _) in enumerate(messages)]
+    marked = [Message(m.role, m.content + mark) for m, mark in zip(messages, marks, strict=True)]
+    text = ""
+    with suppress(TemplateRefusal):  # of a template that reads contents
+        text = render_with(template, marked, False)
+    for number, mark in enumerate(marks):
+        if mark not in text:
+            changed = [*messages[:number], marked[number], *messages[number + 1 :]]
+            with suppress(TemplateRefusal):
+                if render_with(template, changed, False) == whole:
+                    return messages[number].role
+    return None
+
+
+def render_before(template: ChatTemplate, messages: Sequence[Message], upto: str) -> str:
+    """Render what an assistant answers, up to its own words: the begin of `upto`.
+
+    If the assistant begins, there is nothing to render, which many templates refuse: its words
+    follow what the generation prompt adds to a question.
+    """
+    if split_tools(messages)[1]:
+        return render_with(template, messages, True)
+    question = [*messages, PROBE[0]]
+    asked = render_with(template, question, False)
+    prompt = render_with(template, question, True).removeprefix(asked)
+    if not prompt or prompt not in upto:
+        raise TemplateRefusal(
+            "the assistant begins, and the generation prompt is not in the text, so that it is not "
+            f"known what is learned: {MARK_TURNS}"
+        )
+    return upto[: upto.index(prompt) + len(prompt)]
 
 
 def turn_end(text: str, start: int, end_of_turn: re.Pattern[str]) -> int:

@@ -142,5 +142,5 @@ def token_bytes(tokens: pl.DataType) -> int:
 
 TokenizedManifest = Manifest[TokenizedProvenance, TokenizedNumbers]
 
-TOKENIZED = StageRecords(stage_names.TOKENIZED, "3", TokenizedProvenance, TokenizedNumbers)
+TOKENIZED = StageRecords(stage_names.TOKENIZED, "4", TokenizedProvenance, TokenizedNumbers)
 TOKENIZER = StageRecords(stage_names.TOKENIZER, "4", TokenizerProvenance, TokenizerNumbers)

@@ -279,6 +279,23 @@ def test_a_state_that_is_loaded_in_an_iteration_gives_its_next_batch(store: Path
     assert loader.cursor == 37
 
 
+@pytest.mark.parametrize("batch_size", [4, 40], ids=["middle", "last"])
+def test_a_second_iteration_takes_over_and_the_first_raises(store: Path, batch_size: int) -> None:
+    loader = every_sample(store, batch_size=batch_size)
+    first, second = iter(loader), iter(loader)
+    seen = [next(first), next(second)]
+    state = loader.state_dict()
+
+    with pytest.raises(CorpusError, match="another iteration of this loader has begun"):
+        next(first)
+
+    assert loader.state_dict() == state
+    again = every_sample(store, batch_size=batch_size)
+    both_epochs = numbers(again) + numbers(again)
+    seen += second
+    assert numbers(seen) == both_epochs[: 37 if batch_size == 4 else 74]
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_loop_over_epochs_goes_on_after_the_last_batch_of_one(store: Path, first: int) -> None:
     whole = every_sample(store)

@@ -412,3 +412,15 @@ def test_a_state_loaded_in_an_iteration_gives_its_next_batch(store: Path, worker
         if number == 2:
             batches.load_state_dict(state)
     assert seen == whole(store)[:12] + whole(store)[4:]
+
+
+@pytest.mark.parametrize(("workers", "stay"), [(0, False), (2, False), (2, True)])
+def test_a_second_iteration_takes_over_and_the_first_raises(
+    store: Path, workers: int, stay: bool
+) -> None:
+    batches = counting_loader(store, workers, persistent_workers=stay)
+    first, second = iter(batches), iter(batches)
+    seen = [next(first), next(second)]
+    with pytest.raises(CorpusError, match="another iteration of this loader has begun"):
+        next(first)
+    assert numbers([*seen, *second]) == whole(store)

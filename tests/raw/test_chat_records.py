@@ -1,9 +1,12 @@
 """A conversation's text says all that changes its meaning, or the record is refused by name."""
 
-from prelude import Any, json, pytest
+from prelude import Any, given, json, pytest, st
+from tables import cases
 
-from assets.raw.chat_records import chat_text
+from assets.raw.chat_records import HARMLESS, MARKS, NOTHING, chat_text, in_words
+from assets.raw.readers.input_record import document_columns
 from assets.text.chat_messages import TOOLS, ChatError, Message, split_messages
+from resources.settings.sources import SourceConfig
 
 TURNS = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
 ASKED = [Message("user", "q"), Message("assistant", "a")]
@@ -16,7 +19,7 @@ def read(**beside: Any) -> tuple[list[Message], dict[str, object]]:
     return split_messages(text), rest
 
 
-@pytest.mark.parametrize("key", ["system", "system_prompt", "system_message"])
+@pytest.mark.parametrize("key", ["system", "system_prompt", "system_message", "system_instruction"])
 def test_a_system_prompt_beside_the_messages_is_the_first_of_them(key: str) -> None:
     assert read(**{key: "Be brief."}) == ([Message("system", "Be brief."), *ASKED], {"id": 7})
 
@@ -55,6 +58,7 @@ def test_empty_fields_say_nothing(beside: dict[str, Any]) -> None:
         ({"tools": [TOOL], "functions": [WEATHER]}, "`tools` and `functions`"),
         ({"images": ["a.png"]}, "`images`, which no text holds"),
         ({"tool_calls": [{}]}, "`tool_calls`, which no text holds"),
+        ({"chat_template_kwargs": {"thinking": False}}, "`chat_template_kwargs`, which no text"),
     ],
 )
 def test_what_cannot_be_rendered_is_named(beside: dict[str, Any], said: str) -> None:
@@ -66,3 +70,183 @@ def test_a_message_with_another_system_prompt_is_refused() -> None:
     turns = [{"role": "developer", "content": "Be long."}, *TURNS]
     with pytest.raises(ChatError, match="more than one system prompt, beside `system`"):
         read(system="Be brief.", messages=turns)
+
+
+@cases("""
+role | key | value | fate
+# obeyed: it says what is so without it
+assistant | loss | True | kept
+assistant | train | True | kept
+assistant | training | 1 | kept
+assistant | trainable | 1.0 | kept
+assistant | weight | 1 | kept
+assistant | loss_weight | 1.0 | kept
+user | train | False | kept
+user | loss | 0 | kept
+system | weight | 0 | kept
+# a mask that the text cannot say
+assistant | loss | False | refused
+assistant | train | 0 | refused
+assistant | training | False | refused
+assistant | trainable | False | refused
+assistant | weight | 0.5 | refused
+assistant | loss_weight | 0 | refused
+assistant | loss | "false" | refused
+assistant | mask | True | refused
+assistant | mask | False | refused
+assistant | train_detail | [{"begin_offset": 0, "end_offset": 1, "train": False}] | refused
+assistant | masked | 1 | refused
+user | train | True | refused
+user | weight | 1 | refused
+tool | loss | True | refused
+# a part of what a model sees
+assistant | reasoning | "thus" | refused
+assistant | reasoning_content | "thus" | refused
+assistant | thinking | "thus" | refused
+assistant | thinking_blocks | [{"thinking": "thus"}] | refused
+assistant | channel | "analysis" | refused
+assistant | tool_plan | "search first" | refused
+assistant | recipient | "functions.weather" | refused
+assistant | tool_calls | [{}] | refused
+assistant | function_call | {"name": "f"} | refused
+assistant | refusal | "I cannot." | refused
+tool | tool_call_id | "c1" | refused
+tool | name | "weather" | refused
+user | name | "Ann" | refused
+user | images | ["a.png"] | refused
+# a second form of the same message
+user | value | "another question" | refused
+# unknown
+user | my_score | 0 | refused
+user | my_note | False | refused
+# harmless, or nothing
+user | id | 7 | kept
+user | messageId | "m7" | kept
+assistant | timestamp | 1700000000.5 | kept
+assistant | model | "m" | kept
+user | toxic | False | kept
+assistant | reasoning | "" | kept
+assistant | tool_calls | [] | kept
+assistant | train_detail | None | kept
+user | mask | {} | kept
+""")
+def test_a_key_of_a_message_is_harmless_or_obeyed_or_named(
+    role: str, key: str, value: Any, fate: str
+) -> None:
+    turns = [*TURNS, {"role": role, "content": "t", key: value}]
+    if fate == "kept":
+        messages, rest = read(messages=turns)
+        others = {} if value is None else {"messages": [{}, {}, {key: value}]}
+        assert (messages, rest) == ([*ASKED, Message(role, "t")], {"id": 7} | others)
+    else:
+        with pytest.raises(ChatError, match=rf"message has `{key}`, .* at `\$\.messages\[2\]`"):
+            read(messages=turns)
+
+
+@given(
+    turn=st.sampled_from(
+        [("role", "user", "content"), ("role", "assistant", "content"), ("from", "gpt", "value")]
+    ),
+    key=st.text(max_size=12) | st.sampled_from([*MARKS, "mask", "Loss", "channel", "role ", "id2"]),
+    value=st.none() | st.booleans() | st.integers(-1, 2) | st.text(max_size=3) | st.just([0]),
+)
+def test_no_message_with_an_unknown_key_is_learned(
+    turn: tuple[str, str, str], key: str, value: Any
+) -> None:
+    role_key, role, text_key = turn
+    turns = [*TURNS, {role_key: role, text_key: "t"} | {key: value}]
+    is_known = key in (role_key, text_key) or in_words(key) in HARMLESS or value in NOTHING
+    if not is_known and (key not in MARKS or value != (role != "user")):
+        with pytest.raises(ChatError):
+            read(messages=turns)
+
+
+@cases("""
+key | value | fate
+loss_mask | [0, 1] | refused
+lossMask | 1 | refused
+assistant_masks | [[0, 1]] | refused
+label | False | refused
+label | "bad" | refused
+labels | [0, 1] | refused
+weight | 0.3 | refused
+loss_weights | [0, 1] | refused
+train | False | refused
+train_on_inputs | True | refused
+available_tools | [{"name": "f"}] | refused
+tool_choice | "auto" | refused
+developer_instructions | "Be brief." | refused
+prompt | "another question" | refused
+systemInstruction | {"parts": [{"text": "Be brief."}]} | refused
+history | [["q0", "a0"]] | refused
+context | "What was read." | refused
+documents | [{"text": "t"}] | refused
+# what says the same as a key that is left out, and what is said in a message
+label | True | kept
+weight | 1 | kept
+loss_mask | [] | kept
+prompt | " q" | kept
+context | "" | kept
+num_tools | 3 | kept
+# about something, and unknown
+prompt_id | "p7" | kept
+system_prompt_key | "k" | kept
+label_source | "people" | kept
+trainer | "t" | kept
+rejected | [{"role": "assistant", "content": "no"}] | kept
+reward | 0.1 | kept
+""")
+def test_a_key_beside_the_messages_is_kept_or_named(key: str, value: Any, fate: str) -> None:
+    if fate == "kept":
+        assert read(**{key: value}) == (ASKED, {"id": 7, key: value})
+    else:
+        with pytest.raises(ChatError, match=rf"chat has `{key}`, .* at `\$\.{key}`"):
+            read(**{key: value})
+
+
+QUESTION = {"role": "user", "content": "q", "id": 1}
+ANSWER = {"role": "assistant", "content": "a"}
+
+
+@pytest.mark.parametrize("field", ["chosen", "completion"])
+def test_an_answer_follows_the_messages_of_its_prompt(field: str) -> None:
+    record = {"prompt": [QUESTION], field: [ANSWER], "system": "Be brief.", "rejected": []}
+    text, rest = chat_text(record, field)
+    assert split_messages(text) == [Message("system", "Be brief."), *ASKED]
+    assert rest == {"rejected": [], "prompt": [{"id": 1}]}
+
+
+def test_a_prompt_that_the_messages_begin_with_is_not_said_twice() -> None:
+    assert read(prompt=TURNS[:1]) == (ASKED, {"id": 7, "prompt": TURNS[:1]})
+
+
+@pytest.mark.parametrize(
+    ("prompt", "messages", "said"),
+    [
+        ([{**QUESTION, "content": "p"}], TURNS, "`prompt`, which is no question to `messages`"),
+        (TURNS, [ANSWER], "`prompt`, which is no question to `messages`"),
+        (["q"], [ANSWER], r"no object - at `\$\.prompt\[0\]`"),
+        ([{**QUESTION, "train": True}], [ANSWER], r"`train`, .* at `\$\.prompt\[0\]`"),
+    ],
+    ids=["another", "answers", "texts", "mask"],
+)
+def test_a_prompt_that_is_no_question_is_named(prompt: Any, messages: Any, said: str) -> None:
+    with pytest.raises(ChatError, match=said):
+        read(prompt=prompt, messages=messages)
+
+
+@pytest.mark.parametrize("as_text", [False, True], ids=["object", "json"])
+def test_keys_beside_messages_in_an_object_count_as_well(as_text: bool) -> None:
+    source = SourceConfig(name="s", where="w", kind="chat", text_field="data.messages")
+
+    def columns(**beside: Any) -> tuple[str, dict[str, Any]]:
+        data = {"messages": TURNS, "id": 1, **beside}
+        fields = {"data": json.dumps(data) if as_text else data, "n": 2}
+        text, *_, meta = document_columns(fields, source)
+        return text, json.loads(meta)
+
+    text, meta = columns(system="Be brief.", weight=1)
+    assert split_messages(text)[0] == Message("system", "Be brief.")
+    assert meta == {"data": {"system": "Be brief.", "id": 1, "weight": 1}, "n": 2}
+    with pytest.raises(ChatError, match="`loss_mask`"):
+        columns(loss_mask=[0, 1])

@@ -229,12 +229,12 @@ def document_columns(
         _remove(rest, source.text_field)
     text = found
     if source.kind == "chat" and found is not MISSING:
-        from assets.raw.chat_records import SPOKEN_BESIDE, chat_text
+        from assets.raw.chat_records import chat_text
 
-        holder = look_up(rest, source.text_field.rpartition(".")[0])
-        siblings = holder if isinstance(holder, Mapping) else {}
-        beside = {key: siblings[key] for key in SPOKEN_BESIDE if key in siblings}
-        text, rest = chat_text(beside | rest | {source.text_field: found}, source.text_field)
+        siblings = _as_fields(look_up(rest, source.text_field.rpartition(".")[0])) or {}
+        own = {*rest, source.text_field}  # siblings stay in the object around them
+        text, others = chat_text({**siblings, **rest, source.text_field: found}, source.text_field)
+        rest = {key: value for key, value in others.items() if key in own}
     if not isinstance(text, str):
         raise ValueError(_text_error(fields, source.text_field, found))
     if source.html == "text":

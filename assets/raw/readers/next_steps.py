@@ -45,7 +45,7 @@ STEPS = (  # the first part of an error that is found decides
     ("HTML page", "Leave the page out, or save its text."),
     ("WARC", "Get the file again; the other records are read."),
     ("chat role ", "Rename the role in the file, or leave the record out of it."),
-    ("chat message has `", "Write it into the content, or leave the record out of the file."),
+    ("chat message has `", "Write it into the content, or leave out the key or the record."),
     ("chat has `", "Write it into the messages, or leave the field out with `columns`."),
     ("chat has more than one system", "Keep one of them: `columns` leaves fields out."),
     ("chat ", "Correct the messages, name their field in `text_field`, or set `kind: text`."),
