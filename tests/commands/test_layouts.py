@@ -62,6 +62,11 @@ RIGHT: dict[str, tuple[dict[str, Any], str | None]] = {
         {"prompt": QUESTION, "chosen": [USER, ASSISTANT], "rejected": [USER, ASSISTANT]},
         "chosen",
     ),
+    "trl preference": (
+        {"prompt": [USER], "chosen": [ASSISTANT], "rejected": [ASSISTANT]},
+        "chosen",
+    ),
+    "trl prompts": ({"prompt": [USER], "completion": [ASSISTANT]}, "completion"),
     "messages as json": ({"messages": json.dumps([USER, ASSISTANT])}, None),
 }
 
@@ -69,10 +74,6 @@ RIGHT: dict[str, tuple[dict[str, Any], str | None]] = {
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "hh-rlhf": ({"chosen": TEXT, "rejected": LONG}, "preference pairs"),
     "dpo": ({"prompt": QUESTION, "chosen": ANSWER, "rejected": LONG}, "`text_field: chosen`"),
-    "trl preference": (
-        {"prompt": [USER], "chosen": [ASSISTANT], "rejected": [ASSISTANT]},
-        "`prompt` holds messages",
-    ),
     "alpaca": ({"instruction": QUESTION, "input": "", "output": LONG}, "`output` answers"),
     "dolly": (
         {"instruction": QUESTION, "context": LONG, "response": ANSWER, "category": "open_qa"},

@@ -36,7 +36,6 @@ HIDDEN = {  # what ends each
 }
 OPEN, CLOSE = "<div>" * 3, "</div>" * 3
 CPU_SECONDS = 10  # real pages take 3 ms
-NO_MEMORY = 3  # exit code: a page needs more than MEMORY_BYTES to be read, parsed or answered
 SPARE_BYTES = 64 << 20  # that looking for memory may take itself
 NO_PAGE = b"\0<p>"
 PR_SET_PDEATHSIG = 1  # of prctl(2): the signal when the thread that started this process ends
@@ -63,8 +62,12 @@ def answer(request: bytes) -> bytes:
         return f"-{type(error).__name__}: {error}".encode("utf-8", "backslashreplace")
 
 
-def serve(pages: Connection, parent: int) -> None:
-    """Answer page after page until the parent closes the connection or ends."""
+def serve(pages: Connection, parent: int, no_memory: int) -> None:
+    """Answer page after page until the parent closes the connection or ends.
+
+    `no_memory` is the exit code if a page needs more than MEMORY_BYTES to be read, parsed or
+    answered.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the parent, which ends this process
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -82,7 +85,7 @@ def serve(pages: Connection, parent: int) -> None:
         except EOFError:
             return
         except MemoryError:
-            sys.exit(NO_MEMORY if has_room() else 1)
+            sys.exit(no_memory if has_room() else 1)
 
 
 def has_room() -> bool:
@@ -133,4 +136,4 @@ def _num_shown(html: str) -> int:
 
 
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])), int(sys.argv[2]))
+    serve(Connection(int(sys.argv[1])), *map(int, sys.argv[2:]))

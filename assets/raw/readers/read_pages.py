@@ -32,7 +32,6 @@ import yaml
 
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.format import Format
-from assets.raw.readers.html_child import NO_MEMORY
 from assets.raw.readers.input_file import WHOLE_FILE, InputFile, Slice
 from assets.raw.readers.input_record import RAW_LIMIT_BYTES, InputRecord
 from resources.settings.named_files import check_size
@@ -42,6 +41,7 @@ SCRIPT = Path(__file__).with_name("html_child.py")
 END_SECONDS = 10  # without the connection, a child works for as long as its limit of CPU time
 WAIT_SECONDS = 600  # the child's own limits end it long before, unless it cannot run at all
 TRIES = 4  # two that crash may come between two that something else ends
+NO_MEMORY = 3  # exit code of a child that needs more than its limit for a page
 OVER_LIMIT = frozenset({-signal.SIGXCPU, NO_MEMORY})
 CRASHES = frozenset({-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS})
 MOST_CRASHES = 2  # of fresh children, until the page is to blame
@@ -152,7 +152,8 @@ class _Child:
         self.owner, self.is_fresh = os.getpid(), True
         self.pages, theirs = Pipe()
         with theirs:
-            command = [sys.executable, "-P", str(SCRIPT), str(theirs.fileno()), str(self.owner)]
+            command = [sys.executable, "-P", str(SCRIPT)]
+            command += map(str, (theirs.fileno(), self.owner, NO_MEMORY))
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], process_group=0
             )

@@ -150,19 +150,14 @@ def numbered(count: int) -> tuple[str, ...]:
 def chat_field_of(records: Sequence[Fields]) -> str | None:
     """Return the field that holds the messages of a conversation in most records, if one does.
 
-    UnclearLayout if questions are in a field and answers in another.
+    Messages in `prompt` come before those of an answer, and `rejected` is none to learn.
     """
     found = Counter(
         name for fields in records for name, value in fields.items() if is_conversation(value)
     )
     usual = [name for name, count in found.most_common() if count >= MIN_SHARE * len(records)]
-    if "prompt" in usual and len(usual) > 1:
-        raise UnclearLayout(
-            "`prompt` holds messages, and their answers are in another field. Join them to one "
-            "list, `messages`, in each record"
-        )
-    usual = [name for name in usual if name != "rejected"]
-    return usual[0] if usual else None
+    answers = [name for name in usual if name not in ("rejected", "prompt")]
+    return next(iter(answers or usual), None)
 
 
 def is_conversation(value: object) -> bool:
