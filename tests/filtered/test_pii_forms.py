@@ -1,6 +1,6 @@
-"""Keys of vendors are found in their published forms, and what looks alike stays.
+"""Keys of vendors and local telephone numbers are found, and what looks alike stays.
 
-In a template `{class*number}` is so many random characters of a class.
+In a template `{class*number}` is so many random characters of a class, and `#` a digit.
 """
 
 import random
@@ -263,3 +263,102 @@ def test_what_looks_like_a_key_stays() -> None:
     changed = [text for text, after in zip(texts, redacted(texts), strict=True) if text != after]
     assert len(texts) >= 1_000
     assert changed == []
+
+
+# A country's mobile numbers and lines as they are written at home, and a sentence around them.
+PHONES = """IN | 98765 4####;098###-#####;९८७६५ ४३२१० | मेरा मोबाइल {} है
+CN | 138-####-####;010-6###-####;(010) 6####### | 我的手机是 {} 请来电
+US | (415) 2##-####;415-2##-####;415.2##.#### | call me at {} today
+ID | 0812-3###-####;(021) 5######;0813 4### #### | Hubungi saya di {} malam ini
+PK | 0301-2######;(042) 3#######;0321 4###### | mobile {} par call karein
+NG | 0803-4##-####;0806 2## ####;0803.4##.#### | call {} after work
+BR | (11) 98###-####;(21) 3###-####;11 9#### #### | Me liga no {} hoje
+BD | 01712-3#####;01812-######;০১৭১২-৩৪৫৬৭৮ | মোবাইল {} এ ফোন করুন
+RU | 8 (912) 3##-##-##;8-495-2##-##-##;8 912 3## ## ## | Мой телефон {} звоните
+ET | 091-1##-####;0911-2#####;091 1## #### | ስልክ {} ነው
+MX | 55-1234-####;(55) 5###-####;55 1### #### | mi celular es {} gracias
+JP | 090-1###-####;03-3###-####;(03) 3###-#### | 私の携帯は {} です
+EG | 010-1234-####;0100-#######;٠١٠ ١٢٣٤ ٥٦٧٨ | هاتف المكتب {} مساء
+PH | 0917-2##-####;(02) 8###-####;0918 3## #### | Text me at mobile {} tonight
+CD | 081-2##-####;0998-######;081 2## #### | appelez le {} ce soir
+VN | 0912-3##-###;0912.3##.###;091 2## ## ## | điện thoại {} nhé
+IR | 0912-3##-####;021-2#######;۰۹۱۲ ۳۴۵ ۶۷۸۹ | شماره تلفن {} است
+TR | 0532-2##-##-##;(0212) 3## ## ##;0532 2## ## ## | Beni {} numarasından ara
+DE | 0171-3######;030/23####;0151/2####### | Ruf mich unter {} an
+TH | 081-2##-####;02-2##-####;๐๘๑-๒๓๔-๕๖๗๘ | โทร {} นะ
+GB | 07700-9#####;020-7###-####;(0161) 4##-#### | ring me on {} please
+TZ | 0712-3##-###;0754-3#####;0712 3## ### | simu yangu {} asante
+FR | 06.1#.##.##.##;01-42-##-##-##;06 1# ## ## ## | Appelle le {} ce soir
+ZA | 082-3##-####;(011) 4##-####;082 3## #### | my cell is {} now
+IT | 347-2######;02-7#######;347 2## #### | chiamami, cell {} grazie
+KE | 0712-3#####;0722-3##-###;0712 3## ### | simu yangu ni {} tafadhali
+MM | 09-45#-######;09-78#######;09 45# ### ### | ဖုန်း {} ပါ
+CO | (601) 3##-####;310-2##-####;310 2## #### | mi celular {} gracias
+KR | 010-2###-####;02-5##-####;(031) 2##-#### | 전화 {} 주세요
+UG | 0772-3#####;0701-2#####;0772 3##### | call {} in the evening
+ES | 612-3##-###;91-3##-##-##;612 3## ### | llámame, móvil {} gracias"""
+NUMBERS = """version {d*1}.{d*2}.{d*3} build {d*4}
+v0.{d*2}.{d*2}.{d*2} of 20{d*2}-0{d*1}-1{d*1}
+2019-0{d*1}-1{d*1} 2020-0{d*1}-2{d*1}
+0{d*1}.0{d*1}.20{d*2} and 0{d*1}/1{d*1}/20{d*2} and 1{d*1}-0{d*1}-19{d*2}
+20{d*2}/0{d*1}/0{d*1} 0{d*1}:{d*2}:{d*2}
+ISBN 978-{d*1}-{d*2}-{d*6}-{d*1}
+ISBN-10: 0-{d*3}-{d*5}-{d*1}, ISBN 978-0-{d*3}-{d*5}-{d*1}
+978{d*10} EAN 40{d*11}
+ISSN {d*4}-{d*4}
+commit {h*40}
+part number {d*4}-{d*3}-{d*3}
+Part no. {d*3}-{d*4}-{d*2}, P/N {d*2}-{d*5}
+{u*2}-{d*4}-{d*3} and {u*3}{d*3}-{d*4}
+won 3-1, 21-19, 6-4 7-6 and 10{d*1}-9{d*1}
+set 6-4, 3-6, 7-5; 2{d*1}-1{d*1} at the half
+N 52.{d*6}, E 13.{d*6}
+4{d*1}.{d*4}° N, 1{d*1}.{d*4}° W; -0.{d*6}, 51.{d*6}
+{d*2}°{d*2}'{d*2}" N {d*2}°{d*2}'{d*2}" E
+$1,{d*3},{d*3}.00 and 1.{d*3}.{d*3},00 EUR
+{d*1}.99 to 1{d*1}.99, 0.{d*8}
+192.168.{d*2}.1{d*2}/24 and 10.0.{d*2}.{d*1}
+doi:10.{d*4}/{l*6}-{d*4}
+arXiv:{d*4}.{d*5}
+RFC {d*4}, ISO 8601-1:20{d*2}, IEC 60601-1-{d*2}
+1{d*3}-1{d*3}, pp. {d*3}-{d*3}, 18{d*2}/{d*2}
+0.{d*3} 0.{d*4} -0.{d*5} 1e-0{d*1}
+0x{h*8} 0b01010101 {h*8}
+order {d*3}-{d*7}-{d*7}
+CVE-20{d*2}-{d*5} and bug {d*6}
+CAS {d*5}-{d*2}-{d*1}, EC {d*3}-{d*3}-{d*1}
+UN 1{d*3}, E{d*3}, A4-{d*5}"""
+
+
+def fill_number(form: str, rng: random.Random) -> str:
+    """Return a number with random digits, none twice in a row."""
+    digits = iter(rng.choices("23456789", k=form.count("#")))
+    return re.sub("#", lambda _: next(digits), form)
+
+
+def test_local_numbers_of_30_countries_are_found() -> None:
+    rng = random.Random(30)
+    rows = [line.split(" | ") for line in PHONES.splitlines()]
+    planted = [
+        (country, sentence, fill_number(form, rng))
+        for country, forms, sentence in rows
+        for form in forms.split(";")
+        for _ in range(10)
+    ]
+    texts = redacted([sentence.format(number) for _, sentence, number in planted])
+    left = [
+        (country, number)
+        for (country, _, number), text in zip(planted, texts, strict=True)
+        if number[-4:] in text
+    ]
+    assert len(rows) >= 30
+    assert len(left) <= len(planted) // 20, left
+
+
+def test_of_3000_numbers_that_look_alike_at_most_one_is_touched() -> None:
+    rng = random.Random(4)
+    forms = NUMBERS.splitlines()
+    texts = [fill(form, rng) for form in forms for _ in range(1 + 3_000 // len(forms))]
+    changed = [text for text, after in zip(texts, redacted(texts), strict=True) if text != after]
+    assert len(texts) >= 3_000
+    assert len(changed) <= 1, changed

@@ -252,7 +252,7 @@ def _told(text: str, place: int, has_filler: bool) -> Iterator[Span]:
         yield first, last
 
 
-_LOGIN = re.compile(r"\blogin\s{1,8}\S{1,40}\s{1,8}\Z")  # in .netrc
+_LOGIN = re.compile(r"\bmachine\s{1,8}\S*[.\d]\S*\s{1,8}login\s{1,8}\S+\s{1,8}\Z")  # in .netrc
 
 
 def _adjacent(text: str, start: int, following: re.Match[str]) -> Iterator[Span]:
@@ -268,7 +268,7 @@ def _adjacent(text: str, start: int, following: re.Match[str]) -> Iterator[Span]
         return
     first, last = _bare(text, place)
     value = text[first:last]
-    is_login = _LOGIN.search(text, max(0, start - 60), start)
+    is_login = _LOGIN.search(text, max(0, start - 100), start)
     # Most are of letters, and no such word is strong.
     if value.isalpha() and following[0][-1:] != ">" and not is_login:
         return

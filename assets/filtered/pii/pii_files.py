@@ -27,3 +27,11 @@ def read_key_forms() -> tuple[KeyForm, ...]:
     """Read the table of keys."""
     _, *rows = (DATA / "key_forms.tsv").read_text("utf-8").splitlines()
     return tuple(KeyForm(*row.split("\t")) for row in rows)
+
+
+def read_phone_plans() -> tuple[str, str]:
+    """Return the regexes of national numbers with trunk prefixes, and of those without."""
+    _, *rows = (DATA / "phone_plans.tsv").read_text("utf-8").splitlines()
+    plans = [row.split("\t") for row in rows]
+    with_trunk = "|".join(f"{trunk}(?:{number})" for _, trunk, number in plans if trunk != "1")
+    return with_trunk, "|".join(number for _, _, number in plans)
