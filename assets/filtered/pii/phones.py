@@ -254,6 +254,7 @@ _SHAPE = re.compile(
     r"(?:8[ -]?)?(?:\(\d{2,6}\)[ -]?|\d{2,6}(?: ?[-./–] ?| ))\d{2,8}(?:[-./– ]\d{2,8}){0,4}|"
     r"\d{8,12}"
 )
+_NO_PHONE = re.compile(rf"{_DATE.pattern}|\d{{3}}-\d\d-\d{{4}}")  # the form of SSNs
 _CALLED = re.compile(
     r"(?i)(?:\b(?:(?:tele)?phone|tel\w{0,6}|tél\w{0,7}|tlf|fax|faks|mob\w{0,6}|móvil|celular|cell|"
     r"handy|whatsapp|sms|hotline|call|hubungi|telp|hp|appel\w*|llám\w*|liga|ligue|anruf\w*|ruf\w*|"
@@ -277,17 +278,19 @@ def _is_local(text: str, start: int, end: int) -> bool:
         return False
     number = text[start:end]
     digits = "".join(str(int(sign)) for sign in number if sign.isdecimal())
+    if not 8 <= len(digits) <= 12:
+        return False
     has_trunk = bool(_WITH_TRUNK.fullmatch(digits))
     is_national = has_trunk or _WITHOUT_TRUNK.fullmatch(digits)
-    is_decimal = number.count(".") == 1 and number.replace(".", "").isdecimal()
-    if not is_national or is_decimal or _DATE.fullmatch(number) or _is_sequence(number):
+    is_open = number.isdecimal() or not (has_trunk or "(" in number)
+    is_decimal = "." in number and (is_open or re.fullmatch(r"\d+\.\d+", number))
+    if not is_national or is_decimal or _NO_PHONE.fullmatch(number) or _is_sequence(number):
         return False
     before = text[max(0, start - 40) : start]
     if re.search(r"(?a)[\w+.,:/-]\Z|\d[-–/] \Z", before):
         return False
     if _CALLED.search(before):
         return True
-    is_open = number.isdecimal() or not (has_trunk or "(" in number)
     return not (is_open or _BEFORE.search(before))
 
 
@@ -311,7 +314,7 @@ SCANS = (
             *(r"\d{2}[-.]\d{2}[-.]\d{2}[-.]\d{2}", *(3 * digit for digit in _NATIVE)),
         ),
         r"[0-9() ./\x80-\xff-]",
-        96,
+        FAR,
     ),
     Scan(
         "phone",

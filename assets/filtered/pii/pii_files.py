@@ -30,8 +30,13 @@ def read_key_forms() -> tuple[KeyForm, ...]:
 
 
 def read_phone_plans() -> tuple[str, str]:
-    """Return the regexes of national numbers with trunk prefixes, and of those without."""
+    """Return the regexes of national numbers with trunk prefixes, and of those without.
+
+    Italy has none, and its lines begin with 0; that of North America, 1, is a calling code, too.
+    """
     _, *rows = (DATA / "phone_plans.tsv").read_text("utf-8").splitlines()
     plans = [row.split("\t") for row in rows]
-    with_trunk = "|".join(f"{trunk}(?:{number})" for _, trunk, number in plans if trunk != "1")
+    with_trunk = "|".join(
+        f"{trunk or '(?=0)'}(?:{number})" for _, trunk, number in plans if trunk != "1"
+    )
     return with_trunk, "|".join(number for _, _, number in plans)
