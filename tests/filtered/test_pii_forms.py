@@ -330,7 +330,7 @@ CAS {d*5}-{d*2}-{d*1}, EC {d*3}-{d*3}-{d*1}
 UN 1{d*3}, E{d*3}, A4-{d*5}
 9{d*2}-{d*2}-{d*4} and 666-{d*2}-{d*4}
 see 6{d*1}.{d*2}.{d*2}.{d*2}.{d*2}
-at {d*4} {d*4}, {d*2}-{d*3}-{d*4}"""
+at 6{d*1}-{d*3}-{d*4}"""
 
 
 def fill_number(form: str, rng: random.Random) -> str:

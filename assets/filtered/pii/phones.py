@@ -302,7 +302,7 @@ _NATIVE = (r"\xd9[\xa0-\xa9]", r"\xdb[\xb0-\xb9]", r"\xe0\xa5[\xa6-\xaf]", r"\xe
 SCANS = (
     Scan(
         "phone",
-        rf"[({_DIGITS}][{_DIGITS}() ./–-]{{6,26}}[{_DIGITS}]",
+        rf"[({_DIGITS}][{_DIGITS}() ./–-]{{8,26}}[{_DIGITS}]",
         _check_local,
         (
             *(
