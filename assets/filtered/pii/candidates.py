@@ -196,7 +196,7 @@ if TYPE_CHECKING:
 
 # How often a byte is in texts, roughly: runs of blanks indent code.
 _FREQUENCIES = np.full(256, 0.001)
-_FREQUENCIES[list(b"abcdefghijklmnopqrstuvwxyz")] = 0.03
+_FREQUENCIES[list(b"etaonisrldhcumpgfbyvwkxjqz")] = np.geomspace(0.09, 0.001, 26)
 _FREQUENCIES[list(b"0123456789")] = 0.01
 _FREQUENCIES[ord(" ")] = 0.2
 _ELEMENT = re.compile(rb"(\[(?:[^\]\\]|\\.)+\]|\\x[0-9a-f]{2}|\\.|.)(?:\{(\d+)\})?", re.DOTALL)

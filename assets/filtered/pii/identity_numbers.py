@@ -61,9 +61,9 @@ def _card_groups_at(text: str, groups: list[Span], lengths: list[int], i: int) -
             continue
         in_table = size > 1 and (4 in lengths[i - 1 : i] or 4 in lengths[i + size : i + size + 1])
         before, after = text[max(0, first - 5) : first], text[last : last + 2]
-        is_free = not re.search(r"(?a)[\w/+$]\Z|\w[-.]\Z|[A-Z]{2}\d\d \Z", before) and not re.match(
-            r"(?a)\w|[-.]\d", after
-        )
+        is_free = not re.search(
+            r"(?a)[\w/+$]\Z|\w[-.]\Z|[A-Z]{2}\d\d \Z|(?:EAN|UPC|TIN):? ?\Z", before
+        ) and not re.match(r"(?a)\w|[-.]\d", after)
         is_even = len({text[stop] for _, stop in groups[i : i + size - 1]}) < 2
         if is_free and is_even and not in_table and passes_luhn(digits):
             return size

@@ -252,6 +252,9 @@ def _told(text: str, place: int, has_filler: bool) -> Iterator[Span]:
         yield first, last
 
 
+_LOGIN = re.compile(r"\bmachine\s{1,8}\S*[.\d]\S*\s{1,8}login\s{1,8}\S+\s{1,8}\Z")  # in .netrc
+
+
 def _adjacent(text: str, start: int, following: re.Match[str]) -> Iterator[Span]:
     """Yield a value right after the word: options, netrc, SQL, tags, tables, calls."""
     place = following.end()
@@ -265,18 +268,20 @@ def _adjacent(text: str, start: int, following: re.Match[str]) -> Iterator[Span]
         return
     first, last = _bare(text, place)
     value = text[first:last]
-    if value.isalpha() and following[0][-1:] != ">":  # most are, and no word of letters is strong
+    is_login = _LOGIN.search(text, max(0, start - 100), start)
+    # Most are of letters, and no such word is strong.
+    if value.isalpha() and following[0][-1:] != ">" and not is_login:
         return
     is_tag = following[0][-1:] == ">" and text[last : last + 2] == "</"
     is_known = is_tag and re.fullmatch(r"[^\s(){}]{4,}", value)
-    if is_placeholder(value) or (_CODE.fullmatch(value) and not is_known):
+    if is_placeholder(value) or (_CODE.fullmatch(value) and not (is_known or is_login)):
         return
     is_cell = following[0].strip() in ("|", "\t") or not following[0].isspace()
     is_odd = re.search(r"[(){}\[\]=,]|^-|^\d+$|^\W", value) or (
         not is_cell and re.fullmatch(r"[^\d-]*|\D{1,15}", value)
     )
     is_sure = is_strong(value) and not is_odd
-    if is_known or is_sure:
+    if is_known or is_sure or (is_login and len(value) > 3):
         yield first, last
 
 
@@ -312,6 +317,17 @@ _COMMANDS = (
     r"[^\n]* -(?:-user|[puaw])"
 )
 
+_PGPASS = r"[A-Za-z0-9.*_-]{1,40}:(?:5432|6432|\*):[A-Za-z0-9*_-]{1,30}:[^\s:]{1,40}:[^\s:]{4,64}"
+
+
+def _check_pgpass(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the last field of a line of PostgreSQL's password file."""
+    first = text.rfind(":", start, end) + 1
+    is_line = text[start - 1 : start] in ("", "\n") and text[end : end + 1] in ("", "\n", "\r")
+    if is_line and not is_placeholder(text[first:end]):
+        yield first, end
+
+
 _SIGHT = 300  # characters: 24 of the name, 80 and 24 up to the value, 140 of it, 12 after it
 _PW = r"[Pp][Ww](?:[\"'`*]{0,2} ?[=:]| is )"
 
@@ -334,5 +350,13 @@ SCANS = (
         ("mysql", "mariadb", "sshpass", "docker login", "redis-cli", "curl", "wget", "ldap[a-z]"),
         r"[^\n]",
         FAR,
+    ),
+    Scan(
+        "password",
+        _PGPASS,
+        _check_pgpass,
+        (":5432:", ":6432:", r":\*:"),
+        r"[^\s]",
+        256,
     ),
 )

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from assets.filtered.pii.pii_files import read_phone_plans
 from assets.filtered.pii.scan import FAR, Scan, Span
 
 # ITU-T E.164 assigned country codes except 1, which has its own rule.
@@ -96,7 +97,8 @@ def _check_introduced(text: str, start: int, end: int) -> Iterator[Span]:
 
 _INTROS = (
     "[Tt]el|TEL|[Pp]hone|PHONE|[Ff]ax|FAX|[Tt]él|[Tt]eléf|[Mm]obil|MOBIL|[Mm]óvil|[Cc]ell|[Hh]andy|"
-    "[Ww]hats[Aa]pp|[Tt]lf|[Ff]on|[Тт]ел|电话|電話|전화|[Kk]omórk"
+    "[Ww]hats[Aa]pp|[Tt]lf|[Ff]on|[Тт]ел|电话|電話|전화|[Kk]omórk|手机|手機|携帯|휴대폰|โทร|फोन|मोबाइल|ফোন|মোবাইল|هاتف|موبای|تلفن|فون|"
+    "thoại|[Hh][Pp]"
 )
 _AMERICAN_NUMBER = r"[2-9][0-9]{2}\)?[-. ]{1,2}[1-9][0-9]{2}[-. ][0-9]{4}"
 _INTRODUCED_NUMBER = (
@@ -245,7 +247,75 @@ def _is_sequence(number: str) -> bool:
     return is_even or steps == {0} or set(number) <= set("01 ()")
 
 
+# Local forms with other signs than blanks, in any digits: a trunk prefix, an area in brackets or a
+# word before it tells a number of a country's plan from others.
+_WITH_TRUNK, _WITHOUT_TRUNK = map(re.compile, read_phone_plans())
+_SHAPE = re.compile(
+    r"(?:8[ -]?)?(?:\(\d{2,6}\)[ -]?|\d{2,6}(?: ?[-./–] ?| ))\d{2,8}(?:[-./– ]\d{2,8}){0,4}|"
+    r"\d{8,12}"
+)
+_NO_PHONE = re.compile(rf"{_DATE.pattern}|\d{{3}}-\d\d-\d{{4}}")  # the form of SSNs
+_CALLED = re.compile(
+    r"(?i)(?:\b(?:(?:tele)?phone|tel\w{0,6}|tél\w{0,7}|tlf|fax|faks|mob\w{0,6}|móvil|celular|cell|"
+    r"handy|whatsapp|sms|hotline|call|hubungi|telp|hp|appel\w*|llám\w*|liga|ligue|anruf\w*|ruf\w*|"
+    r"chiam\w*|simu|gọi|ara)\b|тел|моб|звон|电话|電話|手机|携帯|전화|휴대폰|โทร|điện thoại|đt|"
+    r"هاتف|جوال|تليفون|تلفن|موبایل|موبائل|فون|फोन|मोबाइल|ফোন|মোবাইল|ဖုန်း|ስልክ)[^\n\d]{0,24}\Z"
+)
+
+
+def _check_local(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the longest numbers that begin and end at blanks."""
+    while start < end:
+        stops = [end, *(i for i in range(end - 1, start, -1) if text[i] == " ")]
+        stop = next((stop for stop in stops if _is_local(text, start, stop)), 0)
+        if stop:
+            yield start, stop
+        start = text.find(" ", stop or start, end) + 1 or end
+
+
+def _is_local(text: str, start: int, end: int) -> bool:
+    if not _SHAPE.fullmatch(text, start, end) or _AFTER.match(text, end):
+        return False
+    number = text[start:end]
+    digits = "".join(str(int(sign)) for sign in number if sign.isdecimal())
+    if not 8 <= len(digits) <= 12:
+        return False
+    has_trunk = bool(_WITH_TRUNK.fullmatch(digits))
+    is_national = has_trunk or _WITHOUT_TRUNK.fullmatch(digits)
+    is_open = number.isdecimal() or not (has_trunk or "(" in number)
+    is_decimal = "." in number and (is_open or re.fullmatch(r"\d+\.\d+", number))
+    if not is_national or is_decimal or _NO_PHONE.fullmatch(number) or _is_sequence(number):
+        return False
+    before = text[max(0, start - 40) : start]
+    if re.search(r"(?a)[\w+.,:/-]\Z|\d[-–/] \Z", before):
+        return False
+    if _CALLED.search(before):
+        return True
+    return not (is_open or _BEFORE.search(before))
+
+
+_DIGITS = "0-9٠-٩۰-۹०-९০-৯๐-๙၀-၉"
+_NATIVE = (r"\xd9[\xa0-\xa9]", r"\xdb[\xb0-\xb9]", r"\xe0\xa5[\xa6-\xaf]", r"\xe0\xa7[\xa6-\xaf]",
+           r"\xe0\xb9[\x90-\x99]", r"\xe1\x81[\x80-\x89]")  # fmt: skip
+
+
 SCANS = (
+    Scan(
+        "phone",
+        rf"[({_DIGITS}][{_DIGITS}() ./–-]{{8,26}}[{_DIGITS}]",
+        _check_local,
+        (
+            *(
+                r"[-/)]\d{5}",
+                r"\d{3}-\d{4}",
+                r"\d{3}[-.]\d{3}[-.]\d{2}",
+                r"[ ).-]\d{3}-\d{2}-\d{2}",
+            ),
+            *(r"\d{2}[-.]\d{2}[-.]\d{2}[-.]\d{2}", *(3 * digit for digit in _NATIVE)),
+        ),
+        r"[0-9() ./\x80-\xff-]",
+        FAR,
+    ),
     Scan(
         "phone",
         r"\+\(?[1-9][0-9 ().–/-]{6}",

@@ -1,78 +1,103 @@
 """Patterns and validators of API keys, private keys, and secrets in the user part of URLs.
 
-An API key has a known form or is assigned to a name such as "token"; a private key is a PEM block;
-of `scheme://user:secret@host` the secret counts, and a user that is a token. The user stays.
-Sources: RFC 7468 (PEM), RFC 7519 (JWT), RFC 3986 (3.2.1), and the key formats that providers
-publish.
+An API key has a published form (data/key_forms.tsv), is a cookie, or is assigned to a name such as
+"token"; a private key is a PEM block; of `scheme://user:secret@host` the secret counts, and a user
+that is a token. The user stays.
+Sources: RFC 7468 (PEM), RFC 7519 (JWT), RFC 3986 (3.2.1), RFC 7617 and 6750 (headers), RFC 6265
+(cookies), and the key formats that providers publish.
 """
 
 import math
 import re
 import string
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
+from assets.filtered.pii.pii_files import KeyForm, read_key_forms
 from assets.filtered.pii.scan import FAR, Scan, Span
 from assets.filtered.pii.secret_words import is_placeholder
 
-_SPECIFIC_KEY = re.compile(
-    r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])|gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_\w{30,255}|"
-    r"glpat-[\w-]{20,255}|xox[abprs]-[A-Za-z0-9-]{10,255}|AIza[\w-]{35}(?![\w-])|"
-    r"[sr]k_live_[A-Za-z0-9]{16,255}|sk-(?:proj|ant|svcacct|admin)-[\w-]{20,255}|"
-    r"sk-[A-Za-z0-9]{32,255}|hf_[A-Za-z0-9]{30,64}|npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])|"
-    r"pypi-[\w-]{50,500}|SG\.[\w-]{16,64}\.[\w-]{32,64}|SK[0-9a-f]{32}(?![0-9A-Za-z])|"
-    r"dop_v1_[0-9a-f]{64}(?!\w)|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}(?!\w)|"
-    r"(?:gsk|lin_api|figd|sbp|glsa|dckr_pat|whsec)_(?=[A-Za-z_-]{0,255}\d)[\w-]{27,255}|"
-    r"(?:xapp|GOCSPX|NRAK|PMAK|pplx|xai|xkeysib|gl(?:ptt|dt|rt|soat|ft))-[\w-]{20,255}|"
-    r"hv[sbr]\.[\w-]{24,255}|ya29\.[\w-]{30,500}|\d{8,10}:AA[\w-]{33}(?![\w-])|"
-    r"eyJ[\w-]{8,5000}\.eyJ[\w-]{8,20000}\.[\w-]{8,5000}",
-    re.ASCII,
-)
-# Several patterns are faster than one: with all literals together the prefilter has too many.
-_KEY_STARTS = (
-    r"A[KS]IA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}",
-    r"gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{30}|npm_[A-Za-z0-9]{36}|"
-    r"hf_[A-Za-z0-9]{30}|[sr]k_live_[A-Za-z0-9]{16}",
-    r"(?:glpat|xox[abprs]|sk-(?:proj|ant|svcacct|admin)|sk|pypi)-[A-Za-z0-9_-]{10}",
-    r"SG\.[A-Za-z0-9_-]{16}|SK[0-9a-f]{32}|hv[sbr]\.[A-Za-z0-9_-]{24}|ya29\.[A-Za-z0-9_-]{30}",
-    r"(?:dop_v1|gsk|glsa|dckr_pat|whsec|lin_api|figd|sbp|shp(?:at|ca|pa|ss))_[A-Za-z0-9_-]{27}",
-    r"(?:xapp|GOCSPX|NRAK|PMAK|pplx|xai|xkeysib|gl(?:ptt|dt|rt|soat|ft))-[A-Za-z0-9_-]{20}",
-    r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}",
-)
-# Clues of these patterns, in their order.
-_KEY_CLUES = (
-    ("A[KS]IA[A-Z0-9]{16}", "AIza"),
-    ("gh[pousr]_[A-Za-z0-9]{36}", "github_pat_", "npm_", "hf_[A-Za-z0-9]{30}", "[sr]k_live_"),
-    ("glpat-", "xox[abprs]-", "sk-[A-Za-z0-9_-]{10}", "pypi-"),
-    (r"SG\.[A-Za-z0-9_-]{16}", "SK[0-9a-f]{32}", r"hv[sbr]\.[A-Za-z0-9_-]{24}", r"ya29\."),
-    (
-        *("dop_v1_", "gsk_", "glsa_", "dckr_pat_", "whsec_", "lin_api_", "figd_", "sbp_"),
-        "shp[acps][tas]_",
-    ),
-    (
-        *("xapp-", "GOCSPX-", "NRAK-", "PMAK-", "pplx-", "xai-", "xkeysib-"),
-        *("glptt-", "gl[dr]t-", "glsoat-", "glft-"),
-    ),
-    (r"\d{8}:AA",),
-)
+_FORMS = read_key_forms()
+_MOST = 16  # characters after a prefix that the search for candidates reads
+_NUM_SCANS = 4  # the automaton of all forms in one is too large to be fast
+
+
+def key_pattern(form: KeyForm) -> str:
+    """Return the regex of a form, whose only group is the key."""
+    low, _, high = form.length.partition("-")
+    end = "" if high else rf"(?![\w{form.alphabet}])"  # of a range, what is too long is cut
+    body = rf"[{form.alphabet}]{{{low},{high or low}}}(?<!\.){end}"
+    return f"{form.prefix}({body})" if form.prefix[-1] in " \"'/:=" else f"({form.prefix}{body})"
+
+
+def key_start(form: KeyForm) -> str:
+    """Return the clue of a form, which is the start of each of its keys."""
+    low = int(form.length.partition("-")[0])
+    return f"{form.prefix}[{form.alphabet}]{{{min(low, _MOST)}}}"
+
+
+# In the order of the table: the first form that matches counts.
+_KEY = re.compile("|".join(map(key_pattern, _FORMS)), re.ASCII)
 # Separate: with an alternative that matches inside its run, each match reads the whole run.
 _TOKEN_START = r"eyJ[A-Za-z0-9_-]{8}[A-Za-z0-9_-]*\.eyJ"
+_TOKEN = re.compile(r"eyJ[\w-]{8,5000}\.eyJ[\w-]{8,20000}\.[\w-]{8,5000}", re.ASCII)
 
 
 _KEY_SIGNS = frozenset(string.ascii_letters + string.digits + "_")
-_TWILIO = re.compile(r"twilio|api.?key|\bsid\b")
 _WORDS = re.compile(r"[a-z]+(?:[-_][a-z]+)+")
 
 
-def _check_specific_key(text: str, start: int, end: int) -> Iterator[Span]:
-    match = _SPECIFIC_KEY.match(text, start)
-    if not match or (start and text[start - 1] in _KEY_SIGNS):
+def _check_key(text: str, start: int, end: int) -> Iterator[Span]:
+    match = _KEY.match(text, start)
+    if not match or not match.lastindex or (text[start].isalnum() and _follows_key(text, start)):
         return
-    key = match[0]
-    if _is_stand_in(key):
-        return
-    if key[:2] != "SK" or _TWILIO.search(text[max(0, start - 100) : start].lower()):
-        yield start, match.end()
+    first, last = match.span(match.lastindex)
+    check = _FORMS[match.lastindex - 1].check
+    if not _is_stand_in(match[0]) and _passes(check, match[match.lastindex], text, start):
+        yield first, last
+
+
+def _check_token(text: str, start: int, end: int) -> Iterator[Span]:
+    match = _TOKEN.match(text, start)
+    if match and not _follows_key(text, start) and not _is_stand_in(match[0]):
+        yield match.span()
+
+
+def _follows_key(text: str, start: int) -> bool:
+    return start > 0 and text[start - 1] in _KEY_SIGNS
+
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def _passes(check: str, key: str, text: str, start: int) -> bool:
+    """Check what a form asks for beyond prefix, alphabet and length."""
+    match check.partition(":"):
+        case "", _, _:
+            return True
+        case "digit", _, _:
+            return any(map(str.isdigit, key))
+        case "uuid", _, _:
+            return bool(_UUID.fullmatch(key[-36:]))
+        case "random", _, _:
+            return is_random(key.replace(".", ""))
+        case "pair", _, _:
+            return _is_pair(key)
+        case "near", _, words:
+            return bool(re.search(words, text[max(0, start - 100) : start].lower()))
+        case _:
+            raise ValueError(f"key_forms.tsv has the check {check!r}, which nothing defines")
+
+
+def _is_pair(key: str) -> bool:
+    """Check that base64 has a user and a password, as RFC 7617 has it."""
+    with suppress(ValueError):
+        user, _, password = b64decode(key + "==").partition(b":")
+        is_user = user.isascii() and user.decode().isprintable()
+        return is_user and len(password) > 2 and not is_placeholder(password.decode("latin-1"))
+    return False
 
 
 def _is_stand_in(key: str) -> bool:
@@ -87,20 +112,30 @@ def _is_stand_in(key: str) -> bool:
 
 
 MIN_KEY_ENTROPY = 3.7  # bits a character; 32 random letters and digits have 4.2 to 4.5
-_HASH = re.compile(
-    r"[0-9a-fA-F]+|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|sha\d+[-=].*"
+_HASH = re.compile(rf"[0-9a-fA-F]+|{_UUID.pattern}|sha\d+[-=].*")
+_KEY_VALUE = re.compile(r"[A-Za-z0-9+/_.~-]{16,512}={0,2}(?![A-Za-z0-9+/_.~(-])")
+_CREDENTIAL = re.compile(
+    r"(?i)(?:(?:api|access|auth|client|session|private|refresh|bearer)[-_ ]?(?:key|token|secret)|"
+    r"secret_(?:key|token))(?!\w*_(?:id|hash|sha|digest))"
 )
-_KEY_VALUE = re.compile(r"[A-Za-z0-9+/_.~-]{32,512}={0,2}(?![A-Za-z0-9+/_.~(-])")
 
 
 def _check_assigned_key(text: str, start: int, end: int) -> Iterator[Span]:
     first = max(text.rfind(sign, start, end) for sign in "\"'= :\n\t;") + 1
     match = _KEY_VALUE.match(text, first)
-    if not match or _HASH.fullmatch(match[0]):
+    if not match:
         return
-    num_digits = sum(sign.isdigit() for sign in match[0])
-    is_name = re.search(r"[a-z]{12}|[A-Z]{14}|[./_-][A-Za-z]*[./_-][A-Za-z]*[./_-]", match[0])
-    if num_digits >= 2 and not is_name and entropy(match[0]) >= MIN_KEY_ENTROPY:
+    key = match[0]
+    num_digits = sum(sign.isdigit() for sign in key)
+    is_name = re.search(r"[a-z]{12}|[A-Z]{14}|[./_-][A-Za-z]*[./_-][A-Za-z]*[./_-]", key)
+    if num_digits < 1 or (is_name and not _UUID.fullmatch(key)):
+        return
+    # A hash or a short word is a key only where its name can say nothing else.
+    if _HASH.fullmatch(key) or len(key) < 32:
+        is_key = _CREDENTIAL.search(text, max(0, start - 8), end) and is_random(key)
+    else:
+        is_key = num_digits >= 2 and entropy(key) >= MIN_KEY_ENTROPY
+    if is_key and not _is_stand_in(key):
         yield first, match.end()
 
 
@@ -114,6 +149,17 @@ def _check_account_key(text: str, start: int, end: int) -> Iterator[Span]:
     match = re.compile(r"[A-Za-z0-9+/]{80,100}={0,2}").match(text, start + len("AccountKey="))
     if match:
         yield match.span()
+
+
+_COOKIE = re.compile(r"[\w.-]{1,60}=([^\s;,\"'<>]{16,4000})")
+
+
+def _check_cookie(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the values of a header's cookies that are no words."""
+    stop = text.find("\n", end, end + 5_000)
+    for cookie in _COOKIE.finditer(text, start, stop if stop >= 0 else end + 5_000):
+        if is_random(cookie[1].replace(".", "")):
+            yield cookie.span(1)
 
 
 MAX_KEY_CHARS = 16_000
@@ -152,7 +198,7 @@ def _size_of_lines(body: str, num_lines: int) -> int:
 
 _ASSIGNED = (
     r"(?i)(?:key|token|secret)[a-z_]{0,12}[\"'`]?\s{0,3}(?:=>|:=|[=:])\s{0,3}[\"'`]?"
-    r"[A-Za-z0-9+/_.~-]{32}"
+    r"[A-Za-z0-9+/_.~-]{16}"
 )
 # Without regard to case, K is also the Kelvin sign (bytes e2 84 aa), and s the long s (c5 bf).
 _ASSIGNED_CLUES = (
@@ -182,13 +228,14 @@ def _check_url(text: str, start: int, end: int) -> Iterator[Span]:
         is_known = user == secret or is_placeholder(secret) or len(secret) < 3
         if not is_known and not (_PORT.fullmatch(secret) and re.search(r"[.?#]", user + secret)):
             yield end - 1 - len(secret), end - 1
-    elif _is_token(user):
+    elif is_random(user):
         yield first, first + len(user)
 
 
-def _is_token(user: str) -> bool:
+def is_random(user: str) -> bool:
+    """Check that a word is as long and as mixed as a token, and no word that stands for one."""
     num_digits = sum(sign.isdigit() for sign in user)
-    is_word = is_placeholder(user) or not re.fullmatch(r"[\w+/=~%-]{16,300}", user, re.ASCII)
+    is_word = is_placeholder(user) or not re.fullmatch(r"[\w+/=~%-]{16,4096}", user, re.ASCII)
     is_mixed = bool(re.search(r"[A-Z].*[a-z].*[A-Z]|[a-z].*[A-Z].*[a-z]", user))
     return not is_word and entropy(user) >= 3 and (num_digits >= 2 or (is_mixed and len(user) > 19))
 
@@ -205,17 +252,24 @@ _DSN = r"[A-Za-z0-9_.-]{1,32}:[^\s:\"'`/@]{1,100}@(?:tcp|unix)\("
 
 SCANS = (
     *(
-        Scan("api_key", starts, _check_specific_key, clues)
-        for starts, clues in zip(_KEY_STARTS, _KEY_CLUES, strict=True)
+        Scan("api_key", "|".join(starts), _check_key, starts, sight=5_000)
+        for starts in (tuple(map(key_start, _FORMS[i::_NUM_SCANS])) for i in range(_NUM_SCANS))
     ),
     Scan(
         "api_key",
         _TOKEN_START,
-        _check_specific_key,
+        _check_token,
         (r"\.eyJ",),
         "[A-Za-z0-9_.-]",
         FAR,
         sight=32_000,
+    ),
+    Scan(
+        "api_key",
+        "[Cc]ookie[\"']?:",
+        _check_cookie,
+        ("[cC]ookie[\"':]",),
+        sight=5_000,
     ),
     Scan(
         "api_key",
