@@ -434,7 +434,9 @@ def load_settings(path: Path) -> Settings:
     try:
         content, lines = read_yaml(path)
     except NamedFileError as error:
-        raise SettingsError(f"{error}. Write one, or name another: --config PATH.") from error
+        raise SettingsError(
+            f"{error}. Write one, or name another: --config PATH, or {CONFIG_VARIABLE}."
+        ) from error
     except YamlError as error:
         raise SettingsError(str(error)) from error
     if not isinstance(content, dict):
