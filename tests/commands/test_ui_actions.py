@@ -55,7 +55,7 @@ def newest_status(runs: Page) -> str:
 
 def test_what_a_person_does(ui: tuple[Browser, str], config: Path) -> None:
     browser, address = ui
-    runs = browser.open(address)
+    runs = browser.open(f"{address}/runs")
     assert newest_status(runs) == "Success" and "mix_corpus" in runs.text()
     assert "What changed since the state before" in browser.open(f"{address}/corpus_report").text()
 
