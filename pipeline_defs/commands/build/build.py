@@ -98,12 +98,10 @@ def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]])
     What came of it is printed then, and faults are the last lines.
     """
     from pipeline_defs.commands.build import dagster_commands as dagster
-    from pipeline_defs.commands.build.first_look import check_named_files
 
     used, root = used_stages(corpus.settings), corpus.store.root
     built = {last, *ancestors(used[last])}
     stages = [stage for name, stage in used.items() if name in built]
-    check_named_files(corpus, built)
     import_module("pipeline_defs.definitions")
     compile_kernels(stages)
     codes, faults, before = list[int](), list[str](), Counter(SENT)
