@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from itertools import chain
+from multiprocessing import get_context
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -98,10 +99,13 @@ def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]])
     What came of it is printed then, and faults are the last lines.
     """
     from pipeline_defs.commands.build import dagster_commands as dagster
+    from pipeline_defs.commands.build.first_look import check_named_files
 
     used, root = used_stages(corpus.settings), corpus.store.root
     built = {last, *ancestors(used[last])}
     stages = [stage for name, stage in used.items() if name in built]
+    with get_context("fork").Pool(1) as child:  # threads of Polars do not survive the fork below
+        child.apply(check_named_files, (corpus, built))
     import_module("pipeline_defs.definitions")
     compile_kernels(stages)
     codes, faults, before = list[int](), list[str](), Counter(SENT)

@@ -5,7 +5,7 @@ Records are read and judged as a build does, the first ones of a few files at eq
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -33,6 +33,7 @@ from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import MISSING, InputRecord, look_up
 from assets.tokenized.chat_template_files import find_template
 from assets.tokenized.tokenized_records import TOKENIZED, TOKENIZER
+from assets.tokenized.tokenizer import TokenizerError
 from assets.tokenized.tokenizer_asset import load_tokenizer
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.http_client import PARTIAL, Answer, open_url
@@ -45,8 +46,10 @@ from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.settings.full_source import Source
 from resources.settings.phases import PhaseConfig
+from resources.settings.pipeline import SettingsError
 from resources.settings.sources import web_places
 from resources.store.disk import TEMPORARY_PREFIX
+from resources.tasks import GLOBAL
 
 NUM_FILES, NUM_RECORDS = 5, 50  # of each
 READ_SECONDS = 10.0
@@ -72,6 +75,18 @@ def check_for(corpus: Corpus, each: Forecast) -> Check | None:
     if each.stage == MIXED.name and not each.is_exact:
         return partial(check_phase, corpus.settings.phase(each.partition))
     return None
+
+
+def check_named_files(corpus: Corpus, stages: Collection[str]) -> None:
+    """Raise SettingsError for a file that the config names and one of the stages would refuse."""
+    for name in corpus.settings.source_names() if FILTERED.name in stages else ():
+        check_filters(corpus, name)
+    path = corpus.settings.tokenizer.path if TOKENIZER.name in stages else None
+    if path is not None and corpus.store.newest_or_none(TOKENIZER, GLOBAL) is None:
+        try:
+            check_tokenizer(corpus, path)
+        except TokenizerError as error:
+            raise SettingsError(str(error)) from error
 
 
 def check_filters(corpus: Corpus, source: str) -> str:
