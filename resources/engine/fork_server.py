@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import select
 import signal
 import socket
 import sys
@@ -162,26 +163,25 @@ def server_has_forks() -> bool:
         return False
 
 
-def leave_server() -> None:
-    """Let the server end before this process does, which is a fork of it."""
-    os.close(SERVER._forkserver_alive_fd)
-    SERVER._forkserver_alive_fd = None
-
-
 def end_with_parent() -> None:
-    """End this process with the one that asked for it, and with the one that it is a fork of.
+    """End this process with the one that asked for it, and with the one that it is a fork of."""
+    if asked_by := multiprocessing.parent_process():
+        end_with(asked_by.sentinel)
 
-    Otherwise it would go on, or wait for work, for ever after a kill -9 of the first. After that of
-    the server the first takes it for dead, and starts another in its place.
+
+def end_with(line: int, is_due: threading.Event | None = None) -> None:
+    """End this process with its parent, and when the other end of a line is closed, if `is_due`.
+
+    Otherwise it would go on, or wait for work, for ever after a kill -9 of who has that end. After
+    one of the server, its parent, the first takes it for dead, and starts another in its place.
     """
-    asked_by, forked_by = multiprocessing.parent_process(), os.getppid()
-    if asked_by is None:
-        return
-    sentinel = asked_by.sentinel
+    parent, hang_up = os.getppid(), select.poll()
+    hang_up.register(line, select.POLLRDHUP)
 
     def watch() -> None:
-        while os.getppid() == forked_by and not wait([sentinel], WATCH_SECONDS):
-            pass
+        while os.getppid() == parent:
+            if hang_up.poll(WATCH_SECONDS * 1000) and (not is_due or is_due.wait(WATCH_SECONDS)):
+                break
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import select
 import signal
 import threading
 import time
@@ -22,18 +21,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.popen_forkserver import Popen
 from multiprocessing.reduction import ForkingPickler, recv_handle, send_handle
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from resources.engine.cost import reset_peak
-from resources.engine.fork_server import (
-    WATCH_SECONDS,
-    is_served,
-    leave_server,
-    server_has_forks,
-    use_environment,
-)
+from resources.engine.fork_server import end_with, is_served, server_has_forks, use_environment
 from resources.engine.run_task import use_threads
 
 IDLE_SECONDS = 10.0  # a longer pause is rare: it ends, and its memory is free
@@ -109,10 +103,9 @@ def take_workers(number: int, polars_threads: int) -> Iterator[Worker]:
     context = multiprocessing.get_context("forkserver")
     for _ in range(number):
         line, theirs = context.Pipe()
-        process = context.Process(target=work, args=(theirs, polars_threads))
-        started = process._Popen(process)  # not joined at exit
+        started = Popen(context.Process(target=work, args=(theirs, polars_threads)))
         theirs.close()
-        yield started.pid, line
+        yield started.pid, line  # not joined at exit, as one that was started by `start` is
 
 
 def idle_worker(polars_threads: int) -> Worker | None:
@@ -162,58 +155,29 @@ def work(line: Connection, polars_threads: int) -> None:
     """Answer the calls of one pass after another; end when none comes or the line is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the step ends its workers
     use_threads(polars_threads)
-    leave_server()
-    watcher = Watcher(line)
+    is_computing = threading.Event()
+    end_with(line.fileno(), is_computing)  # if it waits for a call, it ends by itself
     with line, suppress(EOFError, OSError):
-        answer_calls(line, watcher)
+        answer_calls(line, is_computing)
         while line.poll(IDLE_SECONDS):
             line.recv()  # the next pass asks whether this worker is there
             reset_peak()
             line.send(os.getpid())
-            answer_calls(line, watcher)
+            answer_calls(line, is_computing)
 
 
-def answer_calls(line: Connection, watcher: Watcher) -> None:
+def answer_calls(line: Connection, is_computing: threading.Event) -> None:
     """Answer the calls of a pass."""
     while (call := line.recv()) is not None:
         environment, function, args, kwargs = call
         use_environment(environment)
-        watcher.is_computing = True
+        is_computing.set()
         try:
             answer = ForkingPickler.dumps((function(*args, **kwargs), None))
         except Exception as error:  # noqa: BLE001 - it is raised where the call was made
             answer = ForkingPickler.dumps((None, error))
-        watcher.is_computing = False
+        is_computing.clear()
         line.send_bytes(answer)
-
-
-class Watcher:
-    """Ends this process with its server, or while it computes with the run's process."""
-
-    def __init__(self, line: Connection) -> None:
-        self.line = line
-        self.is_computing = False
-        self.server = os.getppid()
-        threading.Thread(target=self.watch, daemon=True).start()
-
-    def watch(self) -> None:
-        """Look after WATCH_SECONDS, and at once when the connection is closed."""
-        while os.getppid() == self.server:
-            if is_hung_up(self.line):
-                if self.is_computing:
-                    break
-                time.sleep(WATCH_SECONDS)
-        os._exit(1)
-
-
-def is_hung_up(line: Connection) -> bool:
-    """Return whether the other end is closed, which is waited for WATCH_SECONDS at most."""
-    hang_up = select.poll()
-    try:
-        hang_up.register(line, select.POLLRDHUP)
-    except OSError:  # this end is closed
-        return True
-    return bool(hang_up.poll(WATCH_SECONDS * 1000))
 
 
 _idle: defaultdict[int, list[Worker]] = defaultdict(list)  # by their number of Polars threads
