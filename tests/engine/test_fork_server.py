@@ -9,7 +9,7 @@ import psutil
 from prelude import Path, os, pytest, sys, time
 
 from resources.engine.fork_server import SERVER, fork_server, is_served
-from resources.engine.workers import end_workers
+from resources.engine.workers import IDLE_SECONDS, end_workers
 from tests.engine.engine_workers import compute_in_workers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ def test_workers_are_forks_of_the_server_and_end_with_it(tmp_path: Path) -> None
 
         os.kill(SERVER._forkserver_pid, signal.SIGKILL)
 
-        assert psutil.wait_procs(family, timeout=20)[1] == []
+        assert psutil.wait_procs(family, timeout=IDLE_SECONDS / 2)[1] == []
         assert {parent for _, parent in compute_in_workers(tmp_path)} == {SERVER._forkserver_pid}
         end_workers()
 
@@ -56,12 +56,16 @@ def test_a_server_can_be_a_fork_of_its_holder(tmp_path: Path) -> None:
     assert not psutil.pid_exists(server) and not psutil.pid_exists(unasked)
 
 
-def test_a_server_imports_when_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("as_fork", [True, False])
+def test_a_server_imports_when_it_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_fork: bool
+) -> None:
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # of a new process
     imported = tmp_path / "imported"
     (tmp_path / "marks_import.py").write_text(f"open({str(imported)!r}, 'w').close()")
     context = multiprocessing.get_context("forkserver")
-    with fork_server(("marks_import",), {}, as_fork=True):
+    with fork_server(("marks_import",), {}, as_fork=as_fork):
         time.sleep(0.2)
         assert not imported.exists()
         with ProcessPoolExecutor(1, mp_context=context) as pool:
