@@ -80,7 +80,7 @@ def chat_text(fields: Mapping[str, object], field: str) -> tuple[str, dict[str, 
         text = join_messages([*tools, *system, *prompt, *messages])
     except ChatError as error:
         raise ChatError(str(error).replace("`$[", f"`$.{field}[")) from None
-    kept = ((PROMPT, of_prompt if prompt else []), (field, others))
+    kept = ((PROMPT, of_prompt), (field, others))
     return text, rest | {key: each for key, each in kept if any(each)}
 
 

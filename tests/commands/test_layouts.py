@@ -158,25 +158,15 @@ def test_the_field_with_the_text_is_proposed(
     assert source.get("text_field", None if is_chat else "text") == expected
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", [*REFUSED, *DOCUMENTS])
 def test_what_is_not_clear_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    record, message = REFUSED[name]
-    write_jsonl(tmp_path / "a.jsonl", [record] * 9)
-
-    source, said = init(tmp_path, capsys)
-
-    assert source is None
-    assert message in said
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_lists_in_one_document_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    document, message = DOCUMENTS[name]
-    (tmp_path / "a.json").write_text(json.dumps(document))
+    content, message = (REFUSED | DOCUMENTS)[name]
+    if name in DOCUMENTS:
+        (tmp_path / "a.json").write_text(json.dumps(content))
+    else:
+        write_jsonl(tmp_path / "a.jsonl", [content] * 9)
 
     source, said = init(tmp_path, capsys)
 

@@ -232,12 +232,13 @@ def _check_url(text: str, start: int, end: int) -> Iterator[Span]:
         yield first, first + len(user)
 
 
-def is_random(user: str) -> bool:
+def is_random(word: str) -> bool:
     """Check that a word is as long and as mixed as a token, and no word that stands for one."""
-    num_digits = sum(sign.isdigit() for sign in user)
-    is_word = is_placeholder(user) or not re.fullmatch(r"[\w+/=~%-]{16,4096}", user, re.ASCII)
-    is_mixed = bool(re.search(r"[A-Z].*[a-z].*[A-Z]|[a-z].*[A-Z].*[a-z]", user))
-    return not is_word and entropy(user) >= 3 and (num_digits >= 2 or (is_mixed and len(user) > 19))
+    num_digits = sum(sign.isdigit() for sign in word)
+    is_plain = is_placeholder(word) or not re.fullmatch(r"[\w+/=~%-]{16,4096}", word, re.ASCII)
+    is_mixed = bool(re.search(r"[A-Z].*[a-z].*[A-Z]|[a-z].*[A-Z].*[a-z]", word))
+    is_long = num_digits >= 2 or (is_mixed and len(word) > 19)
+    return not is_plain and entropy(word) >= 3 and is_long
 
 
 def _check_dsn(text: str, start: int, end: int) -> Iterator[Span]:

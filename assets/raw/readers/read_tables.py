@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import chain, count
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -368,11 +367,6 @@ def _csv_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> Iter
     return text_borders(file, rows, part_bytes)
 
 
-def _csv_columns(file: InputFile) -> list[str]:
-    head = next(read_blocks(file), b"")
-    return pl.read_csv(head, n_rows=0, separator=SEPARATORS[file.format]).columns
-
-
 def _row_group_borders(file: InputFile, _source: SourceConfig, part_bytes: int) -> Iterator[Border]:
     """Yield the row groups, as offsets, at which a Parquet file is cut."""
     try:
@@ -396,7 +390,6 @@ CSV, TSV = (
         read_csv,
         borders=_csv_borders,
         is_cuttable=lambda *_: True,
-        columns=_csv_columns,
     )
     for name in SEPARATORS
 )

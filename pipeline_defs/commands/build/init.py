@@ -41,10 +41,9 @@ from pipeline_defs.commands.build.layouts import (
     TableLayout,
     UnclearLayout,
     chat_field_of,
-    first_lines,
     is_html,
-    rows_of,
     share_with,
+    table_columns,
     table_layout,
     text_field_of,
 )
@@ -302,15 +301,11 @@ def fault_of(record: InputRecord, source: SourceConfig) -> str:
 def all_records(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
     """Yield a file's records, whatever the name of its text field."""
     columns = format_of(file).columns
-    if columns is None:
+    if columns is None and file.format not in SEPARATORS:
         return read_records(file, source)
     try:
-        if file.format in SEPARATORS:
-            rows = rows_of(first_lines(file), source.separator or SEPARATORS[file.format])
-            names = [*(source.column_names or rows[0] if rows else ())]
-        else:
-            names = columns(file)
-    except (OSError, pa.ArrowException, BrokenStream, pl.exceptions.PolarsError):
+        names = columns(file) if columns else table_columns(file, source)
+    except (OSError, pa.ArrowException, BrokenStream):
         names = []
     # A reader of tables requires the name of a text column: any column will do.
     named = source.model_copy(update={"text_field": (names or ["text"])[0]})

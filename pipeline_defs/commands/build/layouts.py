@@ -22,6 +22,7 @@ from assets.raw.readers.input_record import look_up
 from assets.raw.readers.read_tables import SEPARATORS
 from assets.text.chat_messages import ChatError
 from pipeline_defs.commands.terminal import ONE_LINE
+from resources.settings.sources import SourceConfig
 
 MOST_SHOWN = 20  # names of fields
 MIN_SHARE = 0.8  # of the records, for a proposal
@@ -84,6 +85,12 @@ def table_layout(file: InputFile) -> TableLayout:
     )
     names = None if not rows or is_header(rows) else numbered(len(rows[0]))
     return TableLayout(None if separator == usual else separator, names)
+
+
+def table_columns(file: InputFile, source: SourceConfig) -> list[str]:
+    """Return the names of a CSV or TSV file's columns, by its source or its first row."""
+    rows = rows_of(first_lines(file), source.separator or SEPARATORS[file.format])
+    return [*(source.column_names or next(iter(rows), ()))]
 
 
 def first_lines(file: InputFile) -> list[str]:
