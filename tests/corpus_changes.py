@@ -33,7 +33,7 @@ RULES = CONFIG["filters"]["rules"] | {
 }
 CUSTOM = {"custom": "rules.py", "rules": {"custom": {"marked": True}}}  # tried in 3 CPU seconds
 PROSE = {"name": "prose", "where": "input/prose/*", "fill_in_the_middle": {"rate": 0.3}}
-NOTES = {"name": "notes", "where": "input/notes/*"}
+NOTES = {"name": "notes", "where": "input/notes/*", "column_names": ["text", "k"]}
 FORTUNES = {"name": "fortunes", "where": "input/fortunes/*", "format": "fortunes"}
 PLUG_INS = {"plug_ins": ["shouting"], "rules": {"custom": {"shouting": 0.5}}}
 
@@ -108,6 +108,8 @@ def text_corpus(folder: Path, **changes: Any) -> Path:
     ]
     write_jsonl(folder / "input/prose/pages.jsonl", pages)
     write_jsonl(folder / "input/prose/broken.jsonl", ["{"])
+    rows = "".join(f"{sentence(800 + i, 40)},{sentence(850 + i, 40)}\n" for i in range(30))
+    (folder / "input/notes/table.csv").write_text(rows)
     return with_more_files(folder / "pipeline.yaml")
 
 
@@ -196,6 +198,15 @@ def a_system_prompt(site: Site) -> None:
 
     def change(record: Any) -> Any:
         return {"conversations": [prompt, *record["conversations"][-2:]]}
+
+    site.record("input/told/*", change)
+
+
+def a_prompt_beside_the_answer(site: Site) -> None:
+    prompt = [{"from": "human", "value": f"p{site.step}"}]
+
+    def change(record: Any) -> Any:
+        return {"prompt": prompt, "conversations": record["conversations"][-1:]}
 
     site.record("input/told/*", change)
 
@@ -328,6 +339,7 @@ OF_ALL: dict[str, Change] = {
     "compression": key("compression", "lz4", "zstd"),
     "dedup.ngram": key("dedup.ngram", 3, 5),
     "phases.0.seed": key("phases.0.seed", 1, 2, 3),
+    "column_names": key("sources.1.column_names", ["k", "text"], ["text", "k"]),
     "min_chars": key("filters.rules.length.min_chars", 150, 20),
     "a token before documents": key("tokenizer.begin_of_document", "<|endoftext|>", None),
 }
@@ -353,6 +365,7 @@ OF_TEXTS: dict[str, Change] = OF_ALL | {
 OF_CHATS: dict[str, Change] = OF_ALL | {
     "an answer changes words": an_answer_changes_words,
     "a system prompt": a_system_prompt,
+    "a prompt beside the answer": a_prompt_beside_the_answer,
     "other tools": other_tools,
     "the end of answers is learned, or not": the_end_of_answers_is_learned_or_not,
     "long conversations": key("buckets.long_conversations", "drop", "cut_turns"),
