@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from itertools import chain
 from multiprocessing import get_context
@@ -36,6 +37,7 @@ from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.warm_server import warm_server
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
+from resources.engine.fork_server import can_be_forked
 from resources.errors import UsageError, check_name
 from resources.store.scratch import scratch_of
 
@@ -104,15 +106,19 @@ def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]])
     used, root = used_stages(corpus.settings), corpus.store.root
     built = {last, *ancestors(used[last])}
     stages = [stage for name, stage in used.items() if name in built]
-    with get_context("fork").Pool(1) as child:  # threads of Polars do not survive the fork below
-        child.apply(check_named_files, (corpus, built))
+    as_fork = can_be_forked()
+    if as_fork:  # threads of Polars, which the check starts, would not survive the fork below
+        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as child:
+            child.submit(check_named_files, corpus, built).result()
+    else:  # as in a notebook: a fork of this process would wait for its threads for ever
+        check_named_files(corpus, built)
     import_module("pipeline_defs.definitions")
     compile_kernels(stages)
     codes, faults, before = list[int](), list[str](), Counter(SENT)
     # A fork: the store is read after it, since clients do not fork.
     with (
         dagster.without_frames(root),
-        warm_server([stage.name for stage in stages], as_fork=True),
+        warm_server([stage.name for stage in stages], as_fork=as_fork),
         corpus.store.session(),
     ):
         if TOKENIZER.name in built:
