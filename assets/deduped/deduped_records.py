@@ -145,8 +145,8 @@ DedupedManifest = Manifest[DedupedProvenance, DedupedNumbers]
 
 DEDUPED = StageRecords(stage_names.DEDUPED, "3", DedupedProvenance, DedupedNumbers)
 BAND_INDEX = StageRecords(stage_names.BAND_INDEX, "1", BandIndexProvenance, BandIndexNumbers)
-DUPLICATES = StageRecords(stage_names.DUPLICATES, "4", DuplicatesProvenance, DuplicatesNumbers)
+DUPLICATES = StageRecords(stage_names.DUPLICATES, "5", DuplicatesProvenance, DuplicatesNumbers)
 EVALUATION = StageRecords(stage_names.EVALUATION, "2", Empty, EvaluationNumbers)
 REPEATED = StageRecords(stage_names.REPEATED, "1", RepeatedProvenance, RepeatedNumbers)
-SIGNATURES = StageRecords(stage_names.SIGNATURES, "4", SignaturesProvenance, SignaturesNumbers)
+SIGNATURES = StageRecords(stage_names.SIGNATURES, "5", SignaturesProvenance, SignaturesNumbers)
 SUBSTRINGS = StageRecords(stage_names.SUBSTRINGS, "1", SubstringsProvenance, SubstringsNumbers)
