@@ -153,10 +153,15 @@ def cuts(_: Corpus, manifests: Manifests) -> Iterator[tuple[Any, ...]]:
         yield from ((source, *cut) for cut in source_cuts(of_source).items())
 
 
-@table("source", "evaluation_set", "documents")
+@table("source", "evaluation_set", "documents", "partly")
 def contaminated(_: Corpus, manifests: Manifests) -> Iterator[tuple[Any, ...]]:
-    """Documents with items of evaluation sets: `stats.extra.contaminated` of deduped."""
-    return counts_in(manifests, DEDUPED.name, "contaminated")
+    """Documents with items of evaluation sets, and those partly like an item, which stay."""
+    columns = ("contaminated", "partly")
+    found = [
+        {each[:2]: each[2] for each in counts_in(manifests, DEDUPED.name, name)} for name in columns
+    ]
+    for key in sorted(found[0] | found[1]):
+        yield *key, *(counts.get(key, 0) for counts in found)
 
 
 @table("source", "language", "documents")

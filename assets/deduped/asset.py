@@ -8,7 +8,7 @@ import msgspec
 import polars as pl
 
 from assets.deduped.clusters.duplicates import CLUSTER_SCHEMA
-from assets.deduped.decontamination.contamination import contamination_markdown
+from assets.deduped.decontamination.contamination import contamination_markdown, count_by_set
 from assets.deduped.dedupe import Deduped, Findings, dedupe
 from assets.deduped.deduped_records import (
     DEDUPED,
@@ -218,9 +218,12 @@ def numbers_of_result(result: Deduped) -> DedupedNumbers:
             cut_chars = dict(cut.sort("step").iter_rows())
         numbers = msgspec.structs.replace(numbers, cut_chars=cut_chars)
     if result.hits is not None:
-        hits = result.hits.filter("is_contaminated")
-        by_set = hits.group_by("set").agg(pl.n_unique("doc_id")).sort("set")
-        numbers = msgspec.structs.replace(numbers, contaminated=dict(by_set.iter_rows()))
+        by_set = count_by_set(result.hits)
+        counts = {
+            name: dict(by_set.filter(pl.col(name) > 0).select("set", name).iter_rows())
+            for name in ("contaminated", "partly")
+        }
+        numbers = msgspec.structs.replace(numbers, **counts)
     return numbers
 
 

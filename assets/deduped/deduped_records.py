@@ -135,18 +135,22 @@ class DedupedProvenance(msgspec.Struct, frozen=True):
 
 
 class DedupedNumbers(msgspec.Struct, frozen=True):
-    """Characters cut by step, and contaminated documents by evaluation set; unset if not looked."""
+    """Characters cut by step; documents by evaluation set, contaminated and partly like an item.
+
+    Unset if not looked.
+    """
 
     cut_chars: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     contaminated: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    partly: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
 
 
 DedupedManifest = Manifest[DedupedProvenance, DedupedNumbers]
 
 DEDUPED = StageRecords(stage_names.DEDUPED, "3", DedupedProvenance, DedupedNumbers)
 BAND_INDEX = StageRecords(stage_names.BAND_INDEX, "1", BandIndexProvenance, BandIndexNumbers)
-DUPLICATES = StageRecords(stage_names.DUPLICATES, "4", DuplicatesProvenance, DuplicatesNumbers)
-EVALUATION = StageRecords(stage_names.EVALUATION, "2", Empty, EvaluationNumbers)
+DUPLICATES = StageRecords(stage_names.DUPLICATES, "5", DuplicatesProvenance, DuplicatesNumbers)
+EVALUATION = StageRecords(stage_names.EVALUATION, "3", Empty, EvaluationNumbers)
 REPEATED = StageRecords(stage_names.REPEATED, "1", RepeatedProvenance, RepeatedNumbers)
-SIGNATURES = StageRecords(stage_names.SIGNATURES, "4", SignaturesProvenance, SignaturesNumbers)
+SIGNATURES = StageRecords(stage_names.SIGNATURES, "5", SignaturesProvenance, SignaturesNumbers)
 SUBSTRINGS = StageRecords(stage_names.SUBSTRINGS, "1", SubstringsProvenance, SubstringsNumbers)

@@ -29,7 +29,9 @@ ITEM_COLUMNS = {
     "set": "name of the evaluation set in pipeline.yaml",
     "item": "file and position of the item",
     "units": "the item's text as it is compared: normalised words or characters",
+    "num_units": "words or characters of it",
     "num_ngrams": "distinct n-grams that belong to the item",
+    "num_covered": "words or characters in one of these",
     "reason": "too_short or repeated for an item without n-grams, which is not looked for",
 }
 

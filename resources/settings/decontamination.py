@@ -84,11 +84,11 @@ Unit = Literal["words", "characters"]
 
 
 class Ngram(FrozenModel):
-    """Unit and length of the runs that no document may share with an item."""
+    """Unit and length of the runs that documents and items are compared by."""
 
     unit: Unit = Field(default="words", description="unit of the n-gram")
     size: int = Field(
-        default=13, ge=1, le=MOST_UNITS, description="words or characters in an n-gram"
+        default=5, ge=1, le=MOST_UNITS, description="words or characters in an n-gram"
     )
 
 
@@ -107,13 +107,14 @@ class DecontaminationConfig(FrozenModel):
     )
     ngram: Annotated[Ngram, BeforeValidator(_as_ngram, json_schema_input_type=Ngram | str)] = Field(
         default=Ngram(),
-        description="n-gram: 13-words, 8-words, 50-characters, ..., or {unit, size}",
+        description="n-gram: 5-words, 13-words, 50-characters, ..., or {unit, size}",
     )
     min_item_words: int = Field(
         default=8,
         ge=1,
-        description="minimum number of words of an item shorter than an n-gram, which is searched "
-        "for as a whole; with fewer words it is left out, and counted in the report",
+        description="minimum number of words of an item, and of its words (or characters) in a "
+        "document; an item with fewer is left out, and counted in the report, one shorter than an "
+        "n-gram is searched for as a whole",
     )
     min_hits: int = Field(
         default=1,
@@ -122,10 +123,12 @@ class DecontaminationConfig(FrozenModel):
         "if the item has fewer",
     )
     min_share: float = Field(
-        default=0,
+        default=0.4,
         ge=0,
         le=1,
-        description="minimum share of the item's n-grams, in addition to min_hits",
+        description="minimum share of the item's words (or characters) that a stretch of the "
+        "document, twice as long as the item, has in n-grams; in addition to min_hits. A document "
+        "with less is partly like the item: it is reported, and stays",
     )
     action: Literal["reject", "tag"] = Field(
         default="reject",

@@ -1,5 +1,7 @@
 """`corpus contamination` shows passages of evaluation items, and the sets that a name names."""
 
+import re
+
 import every_stage
 from builders import open_corpus, sentence, write_corpus, write_jsonl
 from prelude import Path, json, pytest
@@ -51,7 +53,15 @@ def test_review_shows_a_passage_above_its_item(built: Path, cli: Cli) -> None:
 def test_the_report_counts_documents_of_each_set(built: Path, cli: Cli) -> None:
     corpus = open_corpus(built / "pipeline.yaml")
 
-    assert newest_tables(corpus)["contaminated"].rows() == [("notes", "quiz", 1)]
+    assert newest_tables(corpus)["contaminated"].rows() == [("notes", "quiz", 1, 1)]
+
+
+def test_a_document_partly_like_an_item_stays_and_says_so(built: Path, cli: Cli) -> None:
+    _, part = cli.json("contamination", "review", "--rare")
+
+    said = cli.out("trace", part["doc_id"])
+
+    assert re.search(r"deduped: kept, partly like item \S+ of evaluation set quiz \(17% of", said)
 
 
 def test_rare_passages_are_shown_on_request(built: Path, cli: Cli) -> None:

@@ -24,7 +24,7 @@ QUESTION = (
 )
 CHINESE = "机器学习是人工智能的一个分支。深度学习是机器学习的分支！"
 TALE = " ".join(f"word{i} and" for i in range(3000))
-MODES = ["13-words", "8-words", "50-characters"]
+MODES = ["5-words", "13-words", "8-words", "50-characters"]
 
 
 def config(**changes: Any) -> DecontaminationConfig:
@@ -83,43 +83,59 @@ def units_of(text: str, used: DecontaminationConfig) -> list[tuple[str, int, int
     return characters
 
 
-def ngrams_of(text: str, used: DecontaminationConfig) -> list[tuple[str, ...]]:
+def ngrams_of(text: str, used: DecontaminationConfig) -> dict[tuple[str, ...], int]:
+    """Each n-gram of an item, and its first unit."""
     units = [unit for unit, _, _ in units_of(text, used)]
-    size = used.ngram.size
-    if len(units) < size:
-        is_whole = len(words_of(text)) >= used.min_item_words
-        return [tuple(units)] if units and is_whole else []
-    return [tuple(units[i : i + size]) for i in range(len(units) - size + 1)]
+    if len(words_of(text)) < max(1, used.min_item_words):
+        return {}
+    size = min(used.ngram.size, len(units))
+    starts = reversed(range(len(units) - size + 1))
+    ngrams = {tuple(units[i : i + size]): i for i in starts}
+    if used.ngram.unit == "characters":
+        return ngrams
+    return {n: i for n, i in ngrams.items() if len(" ".join((*n, "")).encode()) >= 2.4 * len(n)}
+
+
+def covered_by(ngrams: dict[tuple[str, ...], int]) -> set[int]:
+    return {i for ngram, at in ngrams.items() for i in range(at, at + len(ngram))}
 
 
 def expected_hits(
     docs: list[str], table: list[str], used: DecontaminationConfig
 ) -> list[tuple[Any, ...]]:
-    """(document, item, n-grams, share, start, stop) by comparing every window with every n-gram."""
+    """(document, item, n-grams, units, share, start, stop) by comparing every window and n-gram."""
     hits = []
     for row, text in enumerate(docs):
         units = units_of(text, used)
         for number, item in enumerate(table):
-            ngrams = set(ngrams_of(item, used))
-            found = [
-                (i, i + len(ngram))
-                for i in range(len(units))
-                for ngram in ngrams
-                if tuple(unit for unit, _, _ in units[i : i + len(ngram)]) == ngram
-            ]
-            if found:
-                seen = {tuple(unit for unit, _, _ in units[i:j]) for i, j in found}
-                first, last = found[0]
-                for i, j in found:
-                    last = max(last, j) if i <= last else last
-                place = (units[first][1], units[last - 1][2])
-                hits.append(
-                    (f"{row:032x}", str(number), len(seen), len(seen) / len(ngrams), *place)
-                )
+            ngrams, length = ngrams_of(item, used), len(units_of(item, used))
+            if not units or not ngrams:
+                continue
+            stretches = []
+            for start in range(-length, len(units), length):
+                found = {}
+                for i in reversed(range(max(0, start), min(len(units), start + 2 * length))):
+                    for ngram in ngrams:
+                        if tuple(unit for unit, _, _ in units[i : i + len(ngram)]) == ngram:
+                            found[ngram] = i
+                stretches.append(found)
+            best = max(stretches, key=lambda found: len(covered_by(at_item(found, ngrams))))
+            covered = len(covered_by(at_item(best, ngrams)))
+            if covered >= used.min_item_words:
+                first, last = min(best.values()), max(i + len(ngram) for ngram, i in best.items())
+                place = units[first][1], units[last - 1][2]
+                share = covered / len(covered_by(ngrams))
+                hits.append((f"{row:032x}", str(number), len(best), covered, share, *place))
     return hits
 
 
-texts = st.lists(st.sampled_from(["a", "b", "B,", "é", "中", "中文", "-", "."]), max_size=14).map(
+def at_item(
+    found: dict[tuple[str, ...], int], ngrams: dict[tuple[str, ...], int]
+) -> dict[tuple[str, ...], int]:
+    return {ngram: ngrams[ngram] for ngram in found}
+
+
+texts = st.lists(st.sampled_from(["a", "be", "BE,", "é", "中", "中文", "-", "."]), max_size=14).map(
     " ".join
 )
 
@@ -140,7 +156,7 @@ def test_hits_equal_the_reference(
 ) -> None:
     used = config(ngram={"unit": unit, "size": size}, min_item_words=min_words)
 
-    columns = ["doc_id", "item", "num_ngrams", "item_share", "start", "stop"]
+    columns = ["doc_id", "item", "num_ngrams", "num_units", "item_share", "start", "stop"]
     for bits in (64, 1, 4):  # hashes of a bit collide all the time: the words decide
         index = index_of(items(*table), used, bits)
         found = find_contamination(documents(*docs), index, used)
@@ -175,7 +191,7 @@ def test_a_question_of_scripts_without_spaces_is_found(mode: str) -> None:
 
 
 def test_a_passage_is_cut_at_300_characters_not_bytes() -> None:
-    item = "é" * 5 + " " + "ü1 " * 200
+    item = "é" * 5 + " " + " ".join(f"ü{i}" for i in range(100, 300))
 
     found = find(documents(item), items(item), config())
 
@@ -188,20 +204,19 @@ def test_one_changed_word_in_every_twelve_hides_a_question() -> None:
     changed = [f"x{i}" if i % 13 == 12 else word for i, word in enumerate(words)]
     less = [f"x{i}" if i % 14 == 13 else word for i, word in enumerate(words)]
 
-    found = find(documents(" ".join(changed), " ".join(less)), items(" ".join(words)), config())
+    docs = documents(" ".join(changed), " ".join(less))
+    found = find(docs, items(" ".join(words)), config(ngram="13-words"))
 
     assert found["doc_id"].to_list() == [f"{1:032x}"]
     assert found["num_ngrams"].to_list() == [2]
 
 
 def test_items_shorter_than_an_ngram_are_whole_or_counted() -> None:
-    index = index_of(
-        items("one two three four five six seven eight", "too short", "", None), config()
-    )
+    used = config(ngram="13-words")
+    index = index_of(items("one two three four five six seven eight", "too short", "", None), used)
 
-    found = find_contamination(
-        documents("ONE two-three four five six seven eight!", "too short"), index, config()
-    )
+    docs = documents("ONE two-three four five six seven eight!", "too short")
+    found = find_contamination(docs, index, used)
 
     assert index.items["num_ngrams"].to_list() == [1, 0, 0, 0]
     assert index.items["reason"].to_list() == [None, "too_short", "too_short", "too_short"]
@@ -226,7 +241,7 @@ def test_no_form_of_a_text_hides_an_item(between: str, form: str) -> None:
     found = find(documents(f"{before}{text}\nThe end."), items(" ".join(words)), config())
 
     start = len(before.encode())
-    assert found["num_ngrams"].to_list() == [4]
+    assert found["num_ngrams"].to_list() == [12]
     assert found.select("start", "stop").rows() == [(start, start + len(text.encode()))]
     assert found["passage"].to_list() == [text]
 
@@ -236,8 +251,9 @@ def test_an_ngram_of_many_items_belongs_to_the_first_of_them() -> None:
     table = [f"{template} {i}" for i in range(ITEMS_PER_NGRAM + 20)]
     table += [template]
 
-    index = index_of(items(*table), config())
-    found = find_contamination(documents(f"{template}: none"), index, config())
+    used = config(ngram="13-words")
+    index = index_of(items(*table), used)
+    found = find_contamination(documents(f"{template}: none"), index, used)
 
     assert found.height == ITEMS_PER_NGRAM
     assert index.items["num_ngrams"].to_list() == [3] * ITEMS_PER_NGRAM + [1] * 20 + [0]
@@ -245,12 +261,57 @@ def test_an_ngram_of_many_items_belongs_to_the_first_of_them() -> None:
 
 
 def test_an_item_that_repeats_itself_counts_each_ngram_once() -> None:
-    index = index_of(items("na " * 50_000), config())
+    used, item = config(ngram="13-words"), items("na " * 50_000)
+    index = index_of(item, used)
 
-    found = find_contamination(documents("na " * 50_000), index, config())
+    found = find_contamination(documents("na " * 50_000), index, used)
 
     assert index.ngrams.height == 1
-    assert found.select("num_ngrams", "start", "stop").row(0) == (1, 0, 149_999)
+    assert found.select("num_ngrams", "item_share", "start", "stop").row(0) == (1, 1, 0, 38)
+    assert index_of(item, config()).items["reason"].to_list() == ["repeated"]
+
+
+def test_signs_are_in_no_ngram() -> None:
+    matrix = "Let A be [[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1], [0, 0, 1, 1]]. "
+
+    found = find(documents(matrix), items(f"{matrix} Which of these is its inverse?"), config())
+
+    assert found.is_empty()
+
+
+WORDS = [f"word{i}" for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_enough"),
+    [
+        ([*WORDS[:16], "and"], True),  # two fifths, cut
+        ([*WORDS[:15], "and"], False),
+        ([f"x{i}" if i % 10 == 7 else word for i, word in enumerate(WORDS)], True),
+        ([f"x{i}" if i % 5 == 2 else word for i, word in enumerate(WORDS)], None),
+        ([*WORDS[30:], *WORDS[20:30]], True),  # in another order
+        ([*WORDS[:8], *("else " * 200).split(), *WORDS[8:16]], False),  # too far apart
+        (WORDS[:8], False),
+        (WORDS[:7], None),
+    ],
+)
+def test_a_document_is_contaminated_by_enough_of_an_item(
+    words: list[str], is_enough: bool | None
+) -> None:
+    found = find(documents(f"{TALE} {' '.join(words)} ."), items(" ".join(WORDS)), config())
+
+    enough = found.select(is_contaminated(config())).to_series().to_list()
+    assert enough == ([] if is_enough is None else [is_enough])
+
+
+@pytest.mark.parametrize("label", ["A. ", "1) ", "(a) ", "- "])
+def test_choices_are_found_under_other_labels(label: str) -> None:
+    choices = [" ".join(WORDS[i : i + 5]) for i in range(0, 40, 5)]
+    table = items("\n".join(["What is the name of it, then?", *choices]))
+
+    found = find(documents("\n".join(label + choice for choice in choices)), table, config())
+
+    assert found.select(is_contaminated(config())).to_series().to_list() == [True]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -295,7 +356,7 @@ HITS_OF_TWO = pl.DataFrame(
     ("changes", "ids"),
     [
         ({}, ["a", "b", "c"]),
-        ({"min_hits": 3}, ["a", "c"]),  # c: the item has no more n-grams
+        ({"min_share": 0, "min_hits": 3}, ["a", "c"]),  # c: the item has no more n-grams
         ({"min_share": 0.7}, ["b", "c"]),
         ({"min_hits": 2, "min_share": 1}, ["c"]),
     ],
@@ -309,7 +370,7 @@ def test_documents_need_enough_hits_of_one_item(changes: dict[str, Any], ids: li
 def test_tags_name_the_sets() -> None:
     docs = pl.DataFrame({"doc_id": ["c", "x", "a"], "text": ["3", "2", "1"]})
 
-    tagged = tag_documents(docs, HITS_OF_TWO, config(action="tag"))
+    tagged = tag_documents(docs, HITS_OF_TWO, config(action="tag", min_share=0))
 
     tags = pl.Series([["exam"], [], ["exam", "quiz"]], dtype=pl.List(pl.String))
     assert_frame_equal(tagged, docs.with_columns(contamination=tags))

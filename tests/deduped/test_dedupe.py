@@ -5,6 +5,7 @@ from prelude import Any, assert_frame_equal, given, np, pl, pytest, settings, st
 
 from assets.deduped.clusters.duplicates import drop_duplicates
 from assets.deduped.dedupe import Findings, dedupe
+from assets.deduped.minhash.minhash import without_licence
 from resources.settings.dedup import DedupConfig
 
 CONFIG = DedupConfig()
@@ -177,3 +178,52 @@ def test_paragraphs_are_cut_before_lines() -> None:
     result = dedupe(table, Findings(NO_CLUSTERS, repeated=both), config)
 
     assert result.all_changes()["step"].to_list() == ["paragraphs"]
+
+
+APACHE = """Copyright 2024 The Authors. All rights reserved.
+
+Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except
+in compliance with the License. You may obtain a copy of the License at the address below. Unless
+required by applicable law or agreed to in writing, software distributed under the License is
+distributed on an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or
+implied. See the License for the specific language governing permissions and limitations."""
+CODES = [
+    "int add(int a, int b) { return a + b; }",
+    "void close_all(Pool *pool) { while (pool->size) drop(pool); }",
+    'static const char *NAMES[] = {"red", "green", "blue"};',
+]
+
+
+def in_lines(mark: str) -> str:
+    return "\n".join(f"{mark} {line}".rstrip() for line in APACHE.split("\n"))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        *(in_lines(mark) for mark in ("#", "//", "--", ";;", "%")),
+        f"/*\n{APACHE}\n*/",
+        f"<?php\n/**\n{in_lines(' *')}\n **/",
+        f"<!--\n{APACHE}\n-->",
+        f'"""{APACHE}"""',
+        f"#!/bin/sh\n\n# What this is for.\n\n{in_lines('#')}",
+        f"#ifndef A_H\n#define A_H\n/* {APACHE} */",
+        f"// Copyright 2024 The Authors.\n\n{in_lines('//')}",
+    ],
+)
+def test_a_licence_header_makes_no_copies(header: str) -> None:
+    texts = [f"{header}\n\n{code}\n" for code in CODES]
+    same = [f"{texts[0]}\n", texts[0].replace("2024", "2025")]  # exact, and of another year
+    ids = [*"abcde"]
+
+    removed = removed_of(
+        clusters_of(pl.DataFrame({"doc_id": ids, "text": texts + same}), DedupConfig())
+    )
+
+    assert sorted(removed["method"]) == ["exact", "minhash"]
+    assert set(removed["doc_id"]) | set(removed["kept_doc_id"]) == {"a", "d", "e"}
+
+
+@pytest.mark.parametrize("text", [in_lines("#"), f"/*\n{APACHE}\n*/\n\n", f"The text.\n{APACHE}"])
+def test_a_text_that_is_its_licence_counts_as_it_is(text: str) -> None:
+    assert without_licence(pl.Series([text])).to_list() == [text]

@@ -16,7 +16,7 @@ QUIZ = {"name": "quiz", "where": "quiz/*.jsonl", "fields": ["question"], "id_fie
 
 def with_quiz(folder: Path, **changes: Any) -> Any:
     """A corpus with an evaluation set: a sentence of `prose`, one that is nowhere, a short one."""
-    questions = [sentence(3, 23), "what is nowhere " * 5, "too short"]
+    questions = [sentence(3, 23), " ".join(f"nowhere{i}" for i in range(15)), "too short"]
     records: list[Any] = [{"question": text, "n": i} for i, text in enumerate(questions)]
     write_jsonl(folder / "quiz/a.jsonl", [*records, "{"])
     decontamination = {"sets": [QUIZ]} | changes

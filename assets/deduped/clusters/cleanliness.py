@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.deduped.minhash.minhash import sets_and_edges
+from assets.deduped.minhash.minhash import sets_and_edges, without_licence
 from assets.text.buffers import text_buffers
 from assets.text.list_columns import list_series
 from resources.settings.dedup import DedupConfig
@@ -82,7 +82,8 @@ def text_facts(texts: pl.Series, num_words: pl.Series, config: DedupConfig) -> p
     is_ranked = "cleanest" in config.keep
     facts = damage_of(texts, num_words).to_dict() if is_ranked else {}
     if config.compares_shingles:
-        values, offsets, edges = sets_and_edges(texts, config, EDGE if is_ranked else 0)
+        compared = without_licence(texts.fill_null(""))
+        values, offsets, edges = sets_and_edges(compared, config, EDGE if is_ranked else 0)
         if is_ranked:
             facts["edges"] = pl.Series(edges, dtype=pl.Array(pl.UInt64, 2 * EDGE))
         facts["shingles"] = list_series(values, offsets)

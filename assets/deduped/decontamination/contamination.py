@@ -1,20 +1,23 @@
-"""Contamination: passages of documents that occur in items of evaluation sets.
+"""Contamination: stretches of documents that have the words of items of evaluation sets.
 
-A document hits an item if its form (`text_form`) contains an n-gram of the item's word for word (or
-character for character), regardless of case and punctuation. With enough hits it is contaminated.
-Published settings:
+A document hits an item if a stretch of its form (`text_form`), at most twice as long as the item,
+has n-grams of the item, word for word (or character for character), regardless of case and
+punctuation. The share of the item's words that these cover, as in Llama 3 (arXiv 2407.21783,
+section 5.1.4) and Tulu 3 (arXiv 2411.15124), tells a contaminated document from one that is partly
+like an item. Settings:
 
-* 13-words (the default): GPT-3 (arXiv 2005.14165, appendix C), which used as few as 8 for sets of
-  short items; The Pile and the LM evaluation harness.
-* 8-words with min_share 0.7: PaLM (arXiv 2204.02311, section 8), 70 % of an item's 8-grams. PaLM
-  counts n-grams of the whole corpus, this module those of one document.
-* 50-characters: GPT-4 (arXiv 2303.08774, appendix C). GPT-4 samples three substrings of each item,
-  or takes a shorter item whole; here all substrings are searched for, and case is folded.
-* 12-words: datatrove, which also replaces numbers by 0; this module does not.
+* 5-words with min_share 0.4 (the default): chosen by benchmarks/contamination_recall.py, by what it
+  finds of cut and changed items. Llama 3 and Tulu 3 have 8-words.
+* 13-words with min_share 0: GPT-3 (arXiv 2005.14165, appendix C), which used as few as 8 for sets
+  of short items; The Pile and the LM evaluation harness.
+* 8-words with min_share 0.7: near PaLM (arXiv 2204.02311, section 8), 70 % of an item's 8-grams.
+* 50-characters with min_share 0: GPT-4 (arXiv 2303.08774, appendix C). GPT-4 samples three
+  substrings of each item, or takes a shorter item whole; here all substrings are searched for, and
+  case is folded.
+* 12-words with min_share 0: datatrove, which also replaces numbers by 0; this module does not.
 
-Every hit is verified on the words themselves. Trade-off: rephrased and translated items are not
-found, and a passage that many documents have (a famous quotation) is a hit like any other: raise
-min_hits or min_share where that matters.
+Every hit is verified on the words themselves. Trade-off: translated items are not found, nor those
+with every fifth word changed, and a text that quotes what an item quotes is a hit like any other.
 Price: short items slow the search, because the shortest item decides how often a text is sampled.
 """
 
@@ -31,7 +34,7 @@ from resources.settings.decontamination import DecontaminationConfig, Unit
 def is_contaminated(config: DecontaminationConfig) -> pl.Expr:
     """Return the rule that a hit has enough distinct n-grams of its item and enough of the item.
 
-    All n-grams of an item are enough if the item has fewer than `min_hits`.
+    All n-grams of an item are enough if it has fewer than `min_hits`.
     """
     enough = (pl.col("num_ngrams") >= config.min_hits) | (pl.col("item_share") >= 1)
     return enough & (pl.col("item_share") >= config.min_share)
@@ -62,6 +65,7 @@ HITS = {
     "set": pl.String(),
     "item": pl.String(),
     "num_ngrams": pl.UInt32(),
+    "num_units": pl.UInt32(),
     "item_share": pl.Float64(),
     "start": pl.Int64(),
     "stop": pl.Int64(),
@@ -74,15 +78,17 @@ def find_contamination(
 ) -> pl.DataFrame:
     """Return the hits of documents (doc_id, text String): a row per document and item, in order.
 
-    Columns: doc_id, set, item String; num_ngrams UInt32, distinct n-grams of the item in the
-    document; item_share Float64, their share of the item's n-grams; start, stop Int64, byte span of
-    the first passage covered by them; passage String, its first 300 characters. A null text has no
-    hits.
+    Columns: doc_id, set, item String, of the stretch with most of the item; num_ngrams UInt32, its
+    distinct n-grams of the item; num_units UInt32, words or characters of the item that they cover;
+    item_share Float64, their share of those in n-grams of the item; start, stop Int64, byte span
+    from the first of them to the last; passage String, its first 300 characters. A hit has at least
+    `min_item_words` units of the item. A null text has no hits.
     """
     texts = documents["text"].fill_null("")
     unit, forms = config.ngram.unit, text_form(texts)
     compared = text_buffers(forms)
-    hits = _first_passages(_matches(compared, index, unit), index)
+    hits = _stretches(_matches(compared, index, unit), index)
+    hits = hits.filter(pl.col("num_units") >= config.min_item_words)
     if hits.is_empty():
         return pl.DataFrame(schema=HITS)
     is_other = (forms != texts).gather(hits["text"])
@@ -93,7 +99,7 @@ def find_contamination(
             documents["doc_id"].gather(hits["text"]),
             index.items["set"].gather(hits["item"]),
             index.items["item"].gather(hits["item"]),
-            item_share=hits["num_ngrams"] / index.items["num_ngrams"].gather(hits["item"]),
+            item_share=hits["num_units"] / index.items["num_covered"].gather(hits["item"]),
             passage=_passages(text_buffers(texts), hits["text"], spans),
         )
         .select(pl.col(name).cast(dtype) for name, dtype in HITS.items())
@@ -116,27 +122,32 @@ def _matches(texts: TextBuffers, index: EvaluationIndex, unit: Unit) -> pl.DataF
     return pl.DataFrame(np.concatenate(matches), schema=["text", "unit", "ngram"])
 
 
-def _first_passages(matches: pl.DataFrame, index: EvaluationIndex) -> pl.DataFrame:
-    """Return the distinct n-grams and the first run of units per document and item.
+def _stretches(matches: pl.DataFrame, index: EvaluationIndex) -> pl.DataFrame:
+    """Return the stretch with most of the item per document and item, the first of several.
 
-    Columns: text, item, num_ngrams, first and last unit. Overlapping and adjacent n-grams are one
-    run.
+    Columns: text, item, num_ngrams, num_units, first and last unit. Stretches are twice as long as
+    the item and begin at multiples of its length, so that one of them has any copy whole.
     """
-    ngrams = index.ngrams.select("item", "size").cast(pl.Int64)[matches["ngram"]]
-    by_item = ("text", "item")
-    reach = pl.col("end").cum_max().shift().over(by_item)
+    ngrams = index.ngrams.select("item", "size", at="first").cast(pl.Int64)[matches["ngram"]]
+    length = index.items["num_units"].cast(pl.Int64).gather(ngrams["item"])
+    matches = matches.hstack(ngrams).with_columns(stretch=pl.col("unit") // length)
+    stretch = ["text", "item", "stretch"]
+    reach = pl.col("at").shift(-1).over(stretch) - pl.col("at")
     return (
-        matches.hstack(ngrams)
-        .sort("text", "item", "unit", "size")
-        .with_columns(end=pl.col("unit") + pl.col("size"))
-        .with_columns(is_new=(pl.col("unit") > reach).fill_null(False))
-        .with_columns(is_first=pl.col("is_new").cum_sum().over(by_item) == 0)
-        .group_by(by_item, maintain_order=True)
+        pl.concat([matches, matches.with_columns(pl.col("stretch") - 1)])
+        .group_by(*stretch, "at", "size")
+        .agg(pl.min("unit"))
+        .sort(*stretch, "at")
+        .with_columns(new=pl.min_horizontal("size", reach.fill_null(pl.col("size"))))
+        .group_by(stretch, maintain_order=True)
         .agg(
-            num_ngrams=pl.col("ngram").n_unique(),
-            first=pl.col("unit").first(),
-            last=pl.col("end").filter("is_first").max() - 1,
+            num_ngrams=pl.len(),
+            num_units=pl.sum("new"),
+            first=pl.min("unit"),
+            last=(pl.col("unit") + pl.col("size")).max() - 1,
         )
+        .sort("text", "item", "num_units", descending=[False, False, True], maintain_order=True)
+        .unique(["text", "item"], keep="first", maintain_order=True)
     )
 
 
@@ -188,28 +199,26 @@ def _passages(texts: TextBuffers, rows: pl.Series, spans: pl.DataFrame) -> pl.Se
     return pl.Series(passages, dtype=pl.String).str.head(PASSAGE_CHARACTERS)
 
 
+def count_by_set(hits: pl.DataFrame) -> pl.DataFrame:
+    """Count documents: set; contaminated; partly, like its items, but not contaminated by it.
+
+    `hits` are those of `find_contamination` with a column is_contaminated, Boolean.
+    """
+    contaminated = pl.col("doc_id").filter("is_contaminated").n_unique()
+    partly = pl.n_unique("doc_id") - contaminated
+    return hits.group_by("set").agg(contaminated=contaminated, partly=partly).sort("set")
+
+
 SHOWN = 20  # hits in the report
 
 
 def contamination_markdown(hits: pl.DataFrame) -> dict[str, str]:
-    """Return Markdown of the hits: counts per set, then the largest hits.
-
-    `hits` are those of `find_contamination` with a column is_contaminated, Boolean.
-    """
+    """Return Markdown of the hits, as of `count_by_set`: its counts, then the largest hits."""
     if hits.is_empty():
-        return {"contamination": "No document has an n-gram of an evaluation item."}
-    by_set = (
-        hits.group_by("set")
-        .agg(
-            pl.n_unique("item"),
-            pl.n_unique("doc_id"),
-            enough=pl.col("doc_id").filter("is_contaminated").n_unique(),
-        )
-        .sort("set")
-    )
+        return {"contamination": "No document is like an evaluation item."}
     counts = "".join(
-        f"| {name} | {items:,} | {documents:,} | {enough:,} |\n"
-        for name, items, documents, enough in by_set.rows()
+        f"| {name} | {contaminated:,} | {partly:,} |\n"
+        for name, contaminated, partly in count_by_set(hits).rows()
     )
     largest = hits.sort(
         ["item_share", "num_ngrams", "doc_id", "set", "item"],
@@ -222,7 +231,7 @@ def contamination_markdown(hits: pl.DataFrame) -> dict[str, str]:
     )
     head = "| document | set | item | share of the item | passage |\n|---|---|---|---|---|\n"
     return {
-        "contamination": "| set | items hit | documents hit | of which enough |\n"
-        f"|---|---|---|---|\n{counts}",
+        "contamination": "| set | contaminated documents | partly like an item |\n"
+        f"|---|---|---|\n{counts}",
         "contaminated_documents": DocumentText(f"{head}{rows}"),
     }

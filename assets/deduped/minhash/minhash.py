@@ -8,6 +8,7 @@ planes 2 and 3 are ideographs; those of planes 4 to 16 separate. If punctuation 
 space (`str.isspace`) separates.
 A *shingle* is `ngram` consecutive words, joined by blanks, or `ngram` consecutive characters (code
 points) of all words joined by blanks. A shorter text is one shingle.
+A licence header of source code has no words here: it would make copies of small files.
 Trade-off: signatures equal those of datasketch 2.0 (scheme `affine32`, hash XXH32) bit for bit, so
 they can be checked and used elsewhere. datasketch itself is too slow and only used in tests.
 """
@@ -23,12 +24,53 @@ import polars as pl
 from numpy.typing import NDArray
 
 from assets.text.buffers import TextBuffers, blocks, code_point_entries, text_buffers
+from assets.text.table_rows import change_where
 
 if TYPE_CHECKING:  # the config imports stages that import this module
     from resources.settings.dedup import DedupConfig
 
 
 JoinedWords = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+
+_LICENCE = "(?:(?i-u:copyright|licen[sc]e|spdx-)|\u00a9)"
+# Of an interpreter, guards, other short comments: they go, too, since groups of a match are slow.
+_LINES_BEFORE = r"(?:\s*(?:#|//|<[?!]|/\*[^\n]*\*/)[^\n]*\n){0,9}?\s*"
+_LINE_MARKS = ("#", "//", "--", ";", "%")
+_BLOCKS = (  # begin, content, end
+    (r"/\*", r"(?:[^*]|\*+[^*/])*", r"\*+/"),
+    ("<!--", "(?:[^-]|-+[^->])*", "--+>"),
+    ('"{3}', '(?:[^"]|"{1,2}[^"])*', '"{3}'),
+)
+_HEADER_CHARACTERS = 2000  # in which a header names a licence
+
+
+def without_licence(texts: pl.Series) -> pl.Series:
+    """Return texts (String, no nulls) without comments on copyright or licence at their beginning.
+
+    A comment is a block, or a run of lines with one mark. A text without a letter behind its header
+    stays as it is.
+    """
+    hint, header = _licence_header()
+
+    def cut(rows: pl.Series) -> pl.Series:
+        rest = rows.str.replace(header, "")
+        return rest.zip_with(rest.str.contains(r"\pL"), rows)
+
+    return change_where(texts, texts.str.slice(0, _HEADER_CHARACTERS).str.contains(hint), cut)
+
+
+@cache
+def _licence_header() -> tuple[str, str]:
+    """Return patterns of a comment at the beginning before a licence, and of a whole header."""
+    begins = "|".join([*_LINE_MARKS, *(begin for begin, _, _ in _BLOCKS), "<[?!]"])
+    of_lines = (
+        rf"(?:{mark}[^\n]*\n[ \t]*)*?{mark}[^\n]*?{_LICENCE}[^\n]*(?:\n[ \t]*{mark}[^\n]*)*"
+        for mark in _LINE_MARKS
+    )
+    of_blocks = (f"{begin}{content}{_LICENCE}{content}{end}" for begin, content, end in _BLOCKS)
+    comments = "|".join([*of_lines, *of_blocks])
+    at = r"\A\x{feff}?"
+    return rf"{at}\s*(?:{begins})[\s\S]*{_LICENCE}", rf"{at}{_LINES_BEFORE}(?:(?:{comments})\s*)+"
 
 
 @cache

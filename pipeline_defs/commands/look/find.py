@@ -171,7 +171,7 @@ def document_fate(
     if deduped is not None and not deduped.kept:
         if steps := [change.step for change in deduped.changes if change.is_rejected]:
             return f"{fate_of(DEDUPED, steps[0])}: {', '.join(steps)}", []
-        if sets := sorted({hit.set for hit in deduped.contamination}):
+        if sets := sorted({hit.set for hit in deduped.contamination if hit.is_contaminated}):
             return f"{Fate.CONTAMINATED}: {', '.join(sets)}", []
     found = rows_of(corpus, source, doc_id)
     if not found.rows:

@@ -296,7 +296,8 @@ def deduped_text(trace: DocumentTrace) -> str:
         return NOT_THERE
     cuts = [f"{cut.step} cut {cut.cut_chars:,} characters" for cut in deduped.changes]
     hits = [
-        f"contaminated by item {hit.item} of evaluation set {hit.set} ({hit.item_share:.0%} of it; "
+        f"{'contaminated by' if hit.is_contaminated else 'partly like'} item {hit.item} of "
+        f"evaluation set {hit.set} ({hit.item_share:.0%} of it; "
         f"bytes {hit.start:,} to {hit.stop:,}: {hit.passage!r})"
         for hit in deduped.contamination
     ]
@@ -311,4 +312,5 @@ def deduped_text(trace: DocumentTrace) -> str:
         for cut in deduped.changes
         if cut.is_rejected
     ]
-    return ", ".join(["removed" if hits else "", *hits, *rejected, *cuts]).removeprefix(", ")
+    is_gone = any(hit.is_contaminated for hit in deduped.contamination)
+    return ", ".join(["removed" if is_gone else "", *hits, *rejected, *cuts]).removeprefix(", ")

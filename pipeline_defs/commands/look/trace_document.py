@@ -59,10 +59,11 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """Item of an evaluation set that contaminates a document, and the first passage of it."""
+    """Item of an evaluation set that contaminates a document or is partly like it, and where."""
 
     set: str
     item: str
+    is_contaminated: bool
     item_share: float
     start: int
     stop: int
@@ -229,7 +230,7 @@ def deduped_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> De
     hits: list[Hit] = []
     if record.file("contamination"):
         table = pl.scan_parquet(path_of(corpus, manifest, record, "contamination"))
-        found = table.filter("is_contaminated", doc_id=doc_id).select(Hit.__struct_fields__)
+        found = table.filter(doc_id=doc_id).select(Hit.__struct_fields__)
         hits = msgspec.convert(found.collect().to_dicts(), list[Hit])
     return Deduped(is_kept, changes, hits)
 

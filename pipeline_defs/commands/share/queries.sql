@@ -49,7 +49,7 @@ GROUP BY reason ORDER BY documents DESC, reason;
 -- sources.{source}.cut: deduped bucketed
 SELECT cut, amount FROM cuts WHERE source = '{source}' ORDER BY cut;
 -- sources.{source}.contaminated: deduped
-SELECT evaluation_set, documents FROM contaminated WHERE source = '{source}'
-ORDER BY documents DESC, evaluation_set;
+SELECT evaluation_set, documents FROM contaminated
+WHERE source = '{source}' AND documents > 0 ORDER BY documents DESC, evaluation_set;
 -- sources.{source}.drawn: mixed
 SELECT phase, realised_tokens AS tokens, epochs FROM mix WHERE source = '{source}' ORDER BY phase;
