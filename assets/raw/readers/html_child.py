@@ -1,6 +1,6 @@
-"""Extract the main text of HTML pages in a process of its own: run as a script by read_pages.py.
+"""Extract the main text of HTML pages in a process of its own: run as a script by page_child.py.
 
-    page: one byte, the length of the charset; the charset; the page
+    page: one byte, its kind; one byte, the length of the charset; the charset; the page
     answer: "+" and the text, or "-" and an error
 
 A limit ends this process and not its parent, which a process that cannot set its limits fails. CPU
@@ -37,27 +37,28 @@ HIDDEN = {  # what ends each
 OPEN, CLOSE = "<div>" * 3, "</div>" * 3
 CPU_SECONDS = 10  # real pages take 3 ms
 SPARE_BYTES = 64 << 20  # that looking for memory may take itself
-NO_PAGE = b"\0<p>"
+BYTES, TEXT = b"b", b"t"  # kinds: HTML as it was sent, and as text in UTF-8
+NO_PAGE = TEXT + b"\0<p>"
 PR_SET_PDEATHSIG = 1  # of prctl(2): the signal when the thread that started this process ends
 MEMORY_BYTES = 2 << 30  # of address space: a page of 64 MiB takes up to 20 times its size
 
 
-def main_text(body: bytes, charset: str) -> str:
+def text_of(kind: bytes, body: bytes, charset: str) -> str:
     """Return the main text of a page; `charset` is what its HTTP header says, or nothing."""
     from resiliparse.extract.html2text import extract_plain_text
 
     from assets.raw.readers.decode_page import decode_page
     from assets.raw.readers.html_child import deepen_lists
 
-    page = deepen_lists(decode_page(body, charset))
-    return str(extract_plain_text(page, main_content=True))
+    page = body.decode() if kind == TEXT else decode_page(body, charset)
+    return str(extract_plain_text(deepen_lists(page), main_content=True))
 
 
 def answer(request: bytes) -> bytes:
     """Return the answer to a page."""
-    end = 1 + request[0]
+    end = 2 + request[1]
     try:
-        return b"+" + main_text(request[end:], request[1:end].decode()).encode()
+        return b"+" + text_of(request[:1], request[end:], request[2:end].decode()).encode()
     except (ValueError, RuntimeError, LookupError) as error:
         return f"-{type(error).__name__}: {error}".encode("utf-8", "backslashreplace")
 
