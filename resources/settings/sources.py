@@ -30,7 +30,7 @@ Domain = Literal["general", "web", "code", "reference", "science", "books", "med
 Scalar = str | int | float | bool
 FILE_FORMATS = (
     *("auto", "jsonl", "json", "csv", "tsv", "parquet", "arrow", "txt", "md", "html"),
-    *("warc", "wet", "tar", "zip"),
+    *("warc", "wet", "tar", "zip", "xml"),
 )
 FileFormat = Annotated[
     str, AfterValidator(lambda name: check_plug_in("readers", name, FILE_FORMATS))

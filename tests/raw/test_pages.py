@@ -154,4 +154,4 @@ def test_any_bytes_are_a_page_or_an_error(data: bytes) -> None:
     try:
         assert isinstance(page_text(b"<main>" + data), str)
     except PageError as error:
-        assert str(error).startswith("HTML page cannot be read: ")
+        assert str(error).startswith("page cannot be read: ")

@@ -15,6 +15,7 @@ all lists of navigation stay out. Price: 2 ms for a page of 120 KB, of 5.
 from __future__ import annotations
 
 import ctypes
+import json
 import mmap
 import os
 import re
@@ -25,6 +26,8 @@ import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
+
+from assets.raw.readers.page_child import TEXT, WIKITEXT
 
 # `[^<>]*+` gives nothing back and stops at the next tag: linear for any text.
 TOKEN = re.compile(r"<(?:!--|(/?(?:ul|a|script|style))(?=[\s/>])[^<>]*+>)", re.I)
@@ -37,14 +40,22 @@ HIDDEN = {  # what ends each
 OPEN, CLOSE = "<div>" * 3, "</div>" * 3
 CPU_SECONDS = 10  # real pages take 3 ms
 SPARE_BYTES = 64 << 20  # that looking for memory may take itself
-BYTES, TEXT = b"b", b"t"  # kinds: HTML as it was sent, and as text in UTF-8
 NO_PAGE = TEXT + b"\0<p>"
 PR_SET_PDEATHSIG = 1  # of prctl(2): the signal when the thread that started this process ends
 MEMORY_BYTES = 2 << 30  # of address space: a page of 64 MiB takes up to 20 times its size
 
 
 def text_of(kind: bytes, body: bytes, charset: str) -> str:
-    """Return the main text of a page; `charset` is what its HTTP header says, or nothing."""
+    """Return the main text of a page; `charset` is what its HTTP header says, or nothing.
+
+    Of wikitext that is JSON: the text, and the numbers of what is left out.
+    """
+    if kind == WIKITEXT:
+        from assets.raw.readers.wikitext import plain_wikitext
+
+        head, _, wikitext = body.decode().partition("\n")
+        files, categories = (frozenset(names.split("|")) for names in head.split("\t"))
+        return json.dumps(plain_wikitext(wikitext, files, categories))
     from resiliparse.extract.html2text import extract_plain_text
 
     from assets.raw.readers.decode_page import decode_page

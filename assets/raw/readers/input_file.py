@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -62,6 +62,9 @@ class Slice:
 
 
 WHOLE_FILE = Slice(0, "stream", 0, STREAM_END)
+BEGINNING = replace(  # for a look at records that a reader gives once it has read all, as posts
+    WHOLE_FILE, span=Span(BEGIN, Border(STREAM_END, 0, 64 << 20, 0, 0))
+)
 
 
 class InputFile(NamedTuple):

@@ -9,6 +9,7 @@ then ends the part: nothing is published for it.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -20,8 +21,8 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import NamedTuple
 
-from assets.raw.readers.html_child import BYTES, TEXT
-
+# Kinds: HTML as it was sent, HTML in UTF-8, wikitext behind a line with names of namespaces.
+BYTES, TEXT, WIKITEXT = b"b", b"t", b"w"
 SCRIPT = Path(__file__).with_name("html_child.py")
 END_SECONDS = 10  # without the connection, a child works for as long as its limit of CPU time
 WAIT_SECONDS = 600  # the child's own limits end it long before, unless it cannot run at all
@@ -31,8 +32,8 @@ OVER_LIMIT = frozenset({-signal.SIGXCPU, NO_MEMORY})
 CRASHES = frozenset({-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS})
 MOST_CRASHES = 2  # of fresh children, until the page is to blame
 GOOD_PAGE, GOOD_TEXT = b"<html><body><main><p>A good page.</p></main></body></html>", "A good page."
-ENDED = "HTML page ends its parser: it needs more than 10 s of CPU time or 2 GiB of memory"
-CRASHED = "HTML page ends its parser: it crashes two processes in which another page passes"
+ENDED = "page ends its parser: it needs more than 10 s of CPU time or 2 GiB of memory"
+CRASHED = "page ends its parser: it crashes two processes in which another page passes"
 _of_thread = threading.local()
 
 
@@ -91,7 +92,7 @@ class _Child:
             self.end()
             raise
         if found[:1] == b"-":
-            raise PageError(f"HTML page cannot be read: {found[1:].decode()}")
+            raise PageError(f"page cannot be read: {found[1:].decode()}")
         return found[1:].decode()
 
 
@@ -116,6 +117,17 @@ def main_text(html: str) -> str:
     told, since children end for other reasons.
     """
     return _text_of(_Page(html.encode(), TEXT))
+
+
+def wikitext_text(wikitext: str, namespaces: tuple[str, str]) -> tuple[str, dict[str, int]]:
+    """Return the text of wikitext, and the numbers of what is left out of it by kind.
+
+    `namespaces` are the names of files and of categories, with a bar between them. Raises what
+    `main_text` does.
+    """
+    page = "\t".join(namespaces) + "\n" + wikitext
+    text, lost = json.loads(_text_of(_Page(page.encode(), WIKITEXT)))
+    return text, lost
 
 
 def _text_of(page: _Page) -> str:

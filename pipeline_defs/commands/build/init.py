@@ -28,7 +28,7 @@ from assets.raw.places.find_inputs import is_utf8
 from assets.raw.readers.decompress import BrokenStream
 from assets.raw.readers.formats import ENDINGS, foreign_endings, format_of, read_records
 from assets.raw.readers.html_fields import plain_text
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import BEGINNING, InputFile
 from assets.raw.readers.input_record import InputRecord, checked_size, encode_error, look_up
 from assets.raw.readers.next_steps import next_step
 from assets.raw.readers.read_tables import SEPARATORS
@@ -76,7 +76,7 @@ HTML_REMARKS = {
     "text": "HTML, of which the text is kept",
     "page": "pages in HTML, of which the main text is kept",
 }
-WITHOUT_FIELDS = {"txt", "warc"}
+WITHOUT_FIELDS = {"txt", "warc", "xml"}
 GITIGNORE = f"/{STORE_NAME}/\n/.dagster/*\n!/.dagster/dagster.yaml\n"
 HEAD = """\
 # The corpus in one file. `corpus config` lists every key; unknown ones are refused.
@@ -309,7 +309,7 @@ def all_records(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
     """Yield a file's records, whatever the name of its text field."""
     columns = format_of(file).columns
     if columns is None and file.format not in SEPARATORS:
-        return read_records(file, source)
+        return read_records(file, source, BEGINNING)
     try:
         names = columns(file) if columns else table_columns(file, source)
     except (OSError, pa.ArrowException, BrokenStream):
