@@ -144,8 +144,8 @@ def _site_of(head: bytes) -> _Site:
     names = {b"6": [FILES, "image", "media"], b"14": [CATEGORIES]}
     for key, name in NAMESPACE.findall(head):
         names[key].append(unescape(name.decode("utf-8", "replace")).lower())
-    joined = ("|".join(names[key]) for key in (b"6", b"14"))
-    return _Site(lang.decode("utf-8", "replace"), base.decode("utf-8", "replace"), (*joined,))
+    joined = "|".join(names[b"6"]), "|".join(names[b"14"])
+    return _Site(lang.decode("utf-8", "replace"), base.decode("utf-8", "replace"), joined)
 
 
 def _page_record(line: Line, site: _Site, source: SourceConfig) -> InputRecord:
