@@ -87,7 +87,7 @@ a<ref>b</ref><ref name=x/>                       | a                       | {'r
 a<br/>b<hr>c                                     | 'a\\nb\\nc'               | {}
 x<sup>2</sup> H<sub>2</sub>O                     | x2 H2O                  | {}
 <math>\\frac{a}{b} < ''c''</math>                 | "\\\\frac{a}{b} < ''c''"  | {}
-<code>a[[b]]</code> <nowiki>[[c]]</nowiki>       | a[[b]] [[c]]            | {}
+<code>a[[b]]</code> <nowiki>[[c]]</nowiki>       | ab [[c]]                | {}
 <gallery>A.jpg</gallery>a                        | a                       | {'files': 1}
 <timeline>x</timeline>a                          | a                       | {'drawings': 1}
 <table><tr><td>b</td></tr></table>a              | a                       | {'tables': 1}

@@ -62,9 +62,8 @@ class Slice:
 
 
 WHOLE_FILE = Slice(0, "stream", 0, STREAM_END)
-BEGINNING = replace(  # for a look at records that a reader gives once it has read all, as posts
-    WHOLE_FILE, span=Span(BEGIN, Border(STREAM_END, 0, 64 << 20, 0, 0))
-)
+LOOK = Border(STREAM_END, 0, 65 << 20, 0, 0)  # a reader of posts gives records once it has all
+BEGINNING = replace(WHOLE_FILE, span=Span(BEGIN, LOOK))
 
 
 class InputFile(NamedTuple):

@@ -12,17 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import mwparserfromhell
-from mwparserfromhell.nodes import (
-    Argument,
-    ExternalLink,
-    Heading,
-    HTMLEntity,
-    Node,
-    Tag,
-    Template,
-    Text,
-    Wikilink,
-)
+from mwparserfromhell import nodes
 from mwparserfromhell.wikicode import Wikicode
 
 LOST = "\0"  # stands where something is left out: XML has no such character
@@ -32,7 +22,7 @@ TAGS_LOST = {
     **dict.fromkeys(("gallery", "imagemap", "mapframe", "maplink"), "files"),
     **dict.fromkeys(("timeline", "score", "graph", "hiero", "chart"), "drawings"),
 }
-VERBATIM = {"math", "chem", "ce", "syntaxhighlight", "source", "pre", "nowiki", "code"}
+VERBATIM = {"math", "chem", "ce", "syntaxhighlight", "source", "pre", "nowiki"}
 HIDDEN = {"includeonly", "style", "script", "templatestyles", "indicator", "categorytree"}
 BREAKS = {"br": "\n", "hr": "\n", "li": "•", "dd": "", "dt": ""}
 BLOCKS = {"p", "div", "blockquote", "poem", "center"}
@@ -77,26 +67,26 @@ def _text(code: Wikicode | None, page: _Page) -> str:
     return "".join(_of_node(node, page) for node in code.nodes) if code else ""
 
 
-def _of_node(node: Node, page: _Page) -> str:
+def _of_node(node: nodes.Node, page: _Page) -> str:
     match node:
-        case Text():
+        case nodes.Text():
             return QUOTES.sub("", str(node))
-        case HTMLEntity():
+        case nodes.HTMLEntity():
             return html.unescape(str(node))
-        case Heading():
+        case nodes.Heading():
             return _text(node.title, page).strip()
-        case Template() | Argument():
+        case nodes.Template() | nodes.Argument():
             return page.leave_out("templates")
-        case ExternalLink():
+        case nodes.ExternalLink():
             return _text(node.title, page) or ("" if node.brackets else str(node.url))
-        case Wikilink():
+        case nodes.Wikilink():
             return _of_link(node, page)
-        case Tag():
+        case nodes.Tag():
             return _of_tag(node, page)
     return ""  # a comment
 
 
-def _of_link(link: Wikilink, page: _Page) -> str:
+def _of_link(link: nodes.Wikilink, page: _Page) -> str:
     title = str(link.title).strip()
     prefix, colon, _ = title.partition(":")
     name = prefix.strip().replace("_", " ").lower()
@@ -107,7 +97,7 @@ def _of_link(link: Wikilink, page: _Page) -> str:
     return _text(link.text, page) or _text(link.title, page).removeprefix(":")
 
 
-def _of_tag(tag: Tag, page: _Page) -> str:
+def _of_tag(tag: nodes.Tag, page: _Page) -> str:
     name = str(tag.tag).strip().lower()
     if name in TAGS_LOST:
         return page.leave_out(TAGS_LOST[name])
