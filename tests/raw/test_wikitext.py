@@ -117,6 +117,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_page_is_read_or_named_and_harms_no_other(name: str) -> None:
     try:
