@@ -30,7 +30,7 @@ Domain = Literal["general", "web", "code", "reference", "science", "books", "med
 Scalar = str | int | float | bool
 FILE_FORMATS = (
     *("auto", "jsonl", "json", "csv", "tsv", "parquet", "arrow", "txt", "md", "html"),
-    *("warc", "wet", "tar", "zip"),
+    *("warc", "wet", "tar", "zip", "xml"),
 )
 FileFormat = Annotated[
     str, AfterValidator(lambda name: check_plug_in("readers", name, FILE_FORMATS))
@@ -314,11 +314,11 @@ class SourceConfig(InputPlaces):
         description="largest window of zst files, as in `zstd --long=31`; each file that is being "
         "read may take 2 to the power of it in memory: raise it for files that you trust",
     )
-    html: Literal["keep", "text"] = Field(
+    html: Literal["keep", "text", "page"] = Field(
         "keep",
         description="HTML in the field of the text (not of WARC, whose pages are text already). "
-        "text: tags and scripts are removed and entities decoded; a text without a tag or entity "
-        "stays",
+        "text: tags and scripts are removed and entities decoded; page: the main text of a whole "
+        "page is taken, as of WARC; a text without a tag or entity stays",
     )
     stream_field: str | None = Field(
         None,
@@ -419,8 +419,8 @@ class SourceConfig(InputPlaces):
                 f"kind: chat reads records with a list of messages, which {self.format} has not. "
                 "Write JSON lines or Parquet, or leave `kind` out"
             )
-        if self.kind == "chat" and self.html == "text":
-            raise ValueError("html: text is for `kind: text`. Leave it out, or convert the files")
+        if self.kind == "chat" and self.html != "keep":
+            raise ValueError("`html` is for `kind: text`. Leave it out, or convert the files")
         return self
 
     @model_validator(mode="after")

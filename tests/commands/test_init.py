@@ -232,3 +232,22 @@ def test_a_place_that_may_be_two_is_refused(
 
     assert main(["init", "A", "a.jsonl"]) == 2
     assert "'a.jsonl' is in A and in the working folder" in capsys.readouterr().err
+
+
+def test_dumps_in_xml_are_known_by_their_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = "<page><title>Bee{0}</title><id>{0}</id><revision><text>{1}</text></revision></page>\n"
+    text = "Bees are [[insect|insects]] that fly from flower to flower all day long.\n" * 5
+    pages = "".join(page.format(number, text) for number in range(9))
+    (tmp_path / "wiki.xml").write_text(f'<mediawiki xml:lang="en">\n{pages}</mediawiki>\n')
+    (tmp_path / "stackoverflow.com-Posts.7z").write_bytes(b"7z\xbc\xaf\x27\x1c")
+
+    assert main(["init", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "1 file (xml), ids in `id`" in said
+    assert "1 file (a 7z archive: unpack it with `7z x`, and name its folder)" in said
+    assert main(["try", str(tmp_path / "wiki.xml")]) == 0
+    assert "Bees are insects that fly" in capsys.readouterr().out
+    assert main(["try", str(tmp_path / "stackoverflow.com-Posts.7z")]) == 2
+    assert "unpack it with `7z x`" in capsys.readouterr().err

@@ -200,6 +200,53 @@ def test_fields_of_html_lose_their_tags(tmp_path: Path, capsys: pytest.CaptureFi
     assert "HTML, of which the text is kept" in said
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (f"<!DOCTYPE html><html><body>{HTML}</body></html>", "page"),
+        (f"<nav><a href='/'>Home</a></nav>{HTML}", "page"),
+        (f"<table><tr><td>{HTML}</td></tr></table>", "text"),
+        (TEXT, None),
+    ],
+)
+def test_whole_pages_get_their_main_text_and_fragments_all_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str, expected: str | None
+) -> None:
+    write_jsonl(tmp_path / "a.jsonl", [{"body": f"{body}{i}"} for i in range(9)])
+
+    source, said = init(tmp_path, capsys)
+
+    assert source is not None and source.get("html") == expected
+    assert ("of which the main text is kept" in said) == (expected == "page")
+
+
+def test_a_snapshot_of_wikimedia_enterprise_is_known_by_its_fields(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = {
+        "article_body": {"html": f"<html><body>{HTML * 3}</body></html>", "wikitext": TEXT * 3},
+        "in_language": {"identifier": "en", "name": "English"},
+        "license": [{"identifier": "CC-BY-SA-4.0", "name": "Share Alike 4.0"}],
+        "abstract": TEXT,
+    }
+    write_jsonl(tmp_path / "a.ndjson", [{"identifier": i} | page for i in range(9)])
+
+    source, _ = init(tmp_path, capsys)
+
+    assert source is not None
+    assert (
+        source
+        | {
+            "text_field": "article_body.html",
+            "html": "page",
+            "id_field": "identifier",
+            "lang_field": "in_language.identifier",
+            "license_field": "license.0.identifier",
+        }
+        == source
+    )
+
+
 def test_a_folder_that_is_not_clear_stops_no_other(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,8 +4,8 @@ import html
 
 import yaml
 from builders import Build, open_corpus, published, write_corpus, write_jsonl
-from input_files import read, texts, write
-from prelude import Path, given, pytest, settings, st, time
+from input_files import as_input, read, texts, write
+from prelude import Path, given, pl, pytest, settings, st, time
 
 from assets.raw.asset import NOT_IN_THE_BYTES, read_config
 from assets.raw.readers.html_fields import plain_text
@@ -51,6 +51,20 @@ def test_only_a_source_that_asks_loses_its_tags(tmp_path: Path) -> None:
     file = write(tmp_path, "a.csv", 'text\n"<p>One <i>two</i></p>"\n')
     assert texts(read(file)) == ["<p>One <i>two</i></p>"]
     assert texts(read(file, html="text")) == ["One two"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
+def test_a_field_with_a_whole_page_gives_its_main_text(tmp_path: Path, name: str) -> None:
+    menu = "<nav><ul><li><a href='/'>Home</a><li><a href='/b'>Bees</a></ul></nav>"
+    page = f"<html><head><meta charset='latin-1'></head><body>{menu}<main><p>Größe &amp; Art.</p>"
+    frame = pl.DataFrame({"id": [1, 2], "text": [page, "a < b &amp; c"]})
+    path = tmp_path / name
+    {"a.csv": frame.write_csv, "a.jsonl": frame.write_ndjson, "a.parquet": frame.write_parquet}[
+        name
+    ](path)
+
+    assert texts(read(as_input(path), html="page")) == ["Größe & Art.", "a < b & c"]
+    assert texts(read(as_input(path), html="text"))[0] != "Größe & Art."
 
 
 def test_the_page_of_a_warc_file_is_not_stripped_twice(tmp_path: Path) -> None:

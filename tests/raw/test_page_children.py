@@ -6,8 +6,8 @@ import subprocess
 from input_files import read, write
 from prelude import Callable, Path, os, pytest, sys, time
 
-from assets.raw.readers import html_child, read_pages
-from assets.raw.readers.read_pages import ChildError, PageError, page_text
+from assets.raw.readers import html_child, page_child
+from assets.raw.readers.page_child import ChildError, PageError, page_text
 
 PAGE = b"<main><p>The page is read.</p></main>"
 WARC_PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + PAGE
@@ -25,13 +25,13 @@ def behave(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Behave:
         assert answer in script
         (tmp_path / "html_child.py").write_text(script.replace(answer, f"{answer}    {code}\n"))
 
-    monkeypatch.setattr(read_pages, "SCRIPT", tmp_path / "html_child.py")
-    monkeypatch.setattr(read_pages, "_of_thread", type(read_pages._of_thread)())
+    monkeypatch.setattr(page_child, "SCRIPT", tmp_path / "html_child.py")
+    monkeypatch.setattr(page_child, "_of_thread", type(page_child._of_thread)())
     return behave
 
 
 def child() -> subprocess.Popen[bytes]:
-    found: subprocess.Popen[bytes] = read_pages._of_thread.child.process
+    found: subprocess.Popen[bytes] = page_child._of_thread.child.process
     return found
 
 
@@ -71,7 +71,7 @@ def test_a_page_that_crashes_its_children_alone_is_to_blame(
 ) -> None:
     behave(f'signal.raise_signal(signal.{name}) if b"bad" in request else None')
     chunk = read(write(tmp_path, "a.html", b"<p>a bad page</p>"))
-    assert chunk.quarantine["error"].to_list() == [read_pages.CRASHED]
+    assert chunk.quarantine["error"].to_list() == [page_child.CRASHED]
     assert page_text(PAGE) == "The page is read."
 
 
@@ -109,7 +109,7 @@ def test_a_lack_of_memory_below_the_limit_of_a_child_blames_no_page(behave: Beha
 
 @pytest.mark.parametrize("limit", ["-v 1000000", "-t 5"])
 def test_limits_of_the_whole_build_blame_no_page(limit: str) -> None:
-    code = "from assets.raw.readers.read_pages import page_text; page_text(b'a page')"
+    code = "from assets.raw.readers.page_child import page_text; page_text(b'a page')"
     command = f'ulimit {limit}; exec "{sys.executable}" -c "{code}"'
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
     assert "ChildError" in done.stderr and "exit code 1" in done.stderr
@@ -130,7 +130,7 @@ def test_an_interrupted_answer_is_not_that_of_the_next_page(behave: Behave) -> N
 
 def test_no_child_outlives_its_parent(tmp_path: Path) -> None:
     code = (
-        "import os, sys; from assets.raw.readers import read_pages as p; p.page_text(b'a page'); "
+        "import os, sys; from assets.raw.readers import page_child as p; p.page_text(b'a page'); "
         "print(p._of_thread.child.process.pid, flush=True); "
         "p._of_thread.child.pages.send_bytes(bytes(1) + b'<div>' * 3_000_000); sys.stdin.read()"
     )

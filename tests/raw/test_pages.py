@@ -5,8 +5,9 @@ import gzip
 from input_files import read, texts, write
 from prelude import Path, given, pytest, settings, st
 
-from assets.raw.readers import html_child, read_pages
-from assets.raw.readers.read_pages import PageError, page_text, split_front_matter
+from assets.raw.readers import html_child, page_child
+from assets.raw.readers.page_child import PageError, page_text
+from assets.raw.readers.read_pages import split_front_matter
 
 PAGE = "<html><head><title>T</title></head><body><nav>menu</nav><main><p>{}</p></main></body>"
 HANGS = b"<div>" * 3_000_000
@@ -117,13 +118,13 @@ def test_markdown_that_is_not_utf_8_goes_to_quarantine(tmp_path: Path) -> None:
 def test_a_page_that_hangs_its_parser_costs_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_pages, "SCRIPT", impatient_child(tmp_path))
-    monkeypatch.setattr(read_pages, "_of_thread", type(read_pages._of_thread)())
+    monkeypatch.setattr(page_child, "SCRIPT", impatient_child(tmp_path))
+    monkeypatch.setattr(page_child, "_of_thread", type(page_child._of_thread)())
 
     chunk = read(write(tmp_path, "a.html", HANGS))
     after = read(write(tmp_path, "b.html", PAGE.format("The next page is read.")))
 
-    assert chunk.quarantine["error"].to_list() == [read_pages.ENDED]
+    assert chunk.quarantine["error"].to_list() == [page_child.ENDED]
     assert chunk.quarantine["next_step"].to_list() == ["Leave the page out, or save its text."]
     assert texts(after) == ["The next page is read."]
 
@@ -139,8 +140,8 @@ def test_a_page_that_needs_all_memory_costs_the_page(
 ) -> None:
     script = Path(html_child.__file__).read_text().replace("2 << 30", "400 << 20")
     (tmp_path / "html_child.py").write_text(script)
-    monkeypatch.setattr(read_pages, "SCRIPT", tmp_path / "html_child.py")
-    monkeypatch.setattr(read_pages, "_of_thread", type(read_pages._of_thread)())
+    monkeypatch.setattr(page_child, "SCRIPT", tmp_path / "html_child.py")
+    monkeypatch.setattr(page_child, "_of_thread", type(page_child._of_thread)())
 
     with pytest.raises(PageError):
         page_text(b"<p>x</p>" * (8 << 20))
@@ -153,4 +154,4 @@ def test_any_bytes_are_a_page_or_an_error(data: bytes) -> None:
     try:
         assert isinstance(page_text(b"<main>" + data), str)
     except PageError as error:
-        assert str(error).startswith("HTML page cannot be read: ")
+        assert str(error).startswith("page cannot be read: ")

@@ -3,7 +3,7 @@
 from prelude import given, pytest, st
 
 from assets.raw.readers.html_child import deepen_lists
-from assets.raw.readers.read_pages import page_text
+from assets.raw.readers.page_child import page_text
 
 TEXT = "<p>A paragraph of some length that says what there is to be said about a soup.</p>"
 ITEMS = "<li>Two onions</li><li>One litre of <a href=x>stock</a> of the day before</li>"

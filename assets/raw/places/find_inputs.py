@@ -49,6 +49,7 @@ TOO_MANY = (
 )
 PROJECT_FILES = ("pipeline.yaml", "workspace.yaml")  # of a folder that is project and input
 NO_READER = "no reader for its format"
+SEVEN_ZIP = "a 7z archive: unpack it with `7z x`, and name its folder"
 MOST_SHOWN = 3  # files that were left out, in an error
 MOST_ENDINGS = 10  # in an error
 MAY_BE_EMPTY = " Set `allow_no_files: true` if there may be none."
@@ -266,6 +267,8 @@ def why_unread(source: SourceConfig, name: str) -> str:
         return "its name is not UTF-8: rename the file"
     if is_readme(name):
         return "about its folder: name it, or a glob for it, in `where` to read it"
+    if name.lower().endswith(".7z"):
+        return SEVEN_ZIP
     if source.format == "auto":
         return NO_READER
     return f"its name is not of the format {source.format}"
@@ -282,6 +285,8 @@ def _readable(match: Match, source: SourceConfig) -> _Readable | None:
     file_format = formats.format_of_ending(ending) if source.format == "auto" else source.format
     if file_format is None and match.matched_by != "named":
         return None
+    if file_format is None and ending == ".7z":
+        raise InputError(f"{match.name!r} is {SEVEN_ZIP}.")
     if file_format is None:
         raise InputError(
             f"the format of {match.name!r} cannot be told from its name. "

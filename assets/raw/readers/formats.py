@@ -9,10 +9,12 @@ its endings count as ours do, except that ours come first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from typing import get_args
+from importlib import import_module
+from typing import Any, get_args
 from urllib.parse import unquote, urlsplit
 
 from assets.raw.readers.borders import has_members
@@ -31,10 +33,28 @@ from assets.raw.readers.read_zip import zip_of
 from resources.settings.plug_ins import PlugInError, load_plug_in, plug_ins, with_identity
 from resources.settings.sources import SourceConfig
 
-OURS = (JSONL, JSON, CSV, TSV, PARQUET, ARROW, TEXT, MARKDOWN, HTML, WARC, WET, TAR)
+
+def when_called(module: str, name: str) -> Callable[..., Any]:
+    """Return a function of a reader that few sources need: its module is imported when called."""
+    return lambda *given: getattr(import_module(f"assets.raw.readers.{module}"), name)(*given)
+
+
+XML = Format(
+    "xml",
+    (".xml",),
+    when_called("read_xml", "read_xml"),
+    unit="byte",
+    borders=when_called("read_xml", "xml_borders"),
+    index="first",
+    is_member=False,
+    is_container=True,
+    has_pages=True,
+)
+OURS = (JSONL, JSON, CSV, TSV, PARQUET, ARROW, TEXT, MARKDOWN, HTML, WARC, WET, TAR, XML)
 ZIP = zip_of(lambda ending: member_format(ending))
 FORMATS = {each.name: each for each in (*OURS, ZIP)}
 ENDINGS = {ending: name for name, each in FORMATS.items() for ending in each.endings}
+PAGES = re.compile(r"(?<=^\.xml)-p\d+p\d+$")  # of a part of a dump: enwiki-1.xml-p1p41242.bz2
 COMPRESSIONS: dict[str, Compression] = {
     **{f".{name}": name for name in get_args(Compression)},
     ".zstd": "zst",
@@ -145,7 +165,7 @@ def member_format(ending: str) -> Format | None:
 def split_ending(name: str) -> tuple[str, Compression | None]:
     """Return the ending of a file name or URL: "a.jsonl.gz" -> (".jsonl", "gz"); "" for none."""
     inner, compression = split_compression(name)
-    suffix = _suffix(inner)
+    suffix = PAGES.sub("", _suffix(inner))
     return (".tar", "gz") if suffix == ".tgz" and not compression else (suffix, compression)
 
 

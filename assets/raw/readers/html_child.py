@@ -1,6 +1,6 @@
-"""Extract the main text of HTML pages in a process of its own: run as a script by read_pages.py.
+"""Extract the main text of HTML pages in a process of its own: run as a script by page_child.py.
 
-    page: one byte, the length of the charset; the charset; the page
+    page: one byte, its kind; one byte, the length of the charset; the charset; the page
     answer: "+" and the text, or "-" and an error
 
 A limit ends this process and not its parent, which a process that cannot set its limits fails. CPU
@@ -15,6 +15,7 @@ all lists of navigation stay out. Price: 2 ms for a page of 120 KB, of 5.
 from __future__ import annotations
 
 import ctypes
+import json
 import mmap
 import os
 import re
@@ -25,6 +26,8 @@ import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
+
+from assets.raw.readers.page_child import TEXT, WIKITEXT
 
 # `[^<>]*+` gives nothing back and stops at the next tag: linear for any text.
 TOKEN = re.compile(r"<(?:!--|(/?(?:ul|a|script|style))(?=[\s/>])[^<>]*+>)", re.I)
@@ -37,27 +40,36 @@ HIDDEN = {  # what ends each
 OPEN, CLOSE = "<div>" * 3, "</div>" * 3
 CPU_SECONDS = 10  # real pages take 3 ms
 SPARE_BYTES = 64 << 20  # that looking for memory may take itself
-NO_PAGE = b"\0<p>"
+NO_PAGE = TEXT + b"\0<p>"
 PR_SET_PDEATHSIG = 1  # of prctl(2): the signal when the thread that started this process ends
 MEMORY_BYTES = 2 << 30  # of address space: a page of 64 MiB takes up to 20 times its size
 
 
-def main_text(body: bytes, charset: str) -> str:
-    """Return the main text of a page; `charset` is what its HTTP header says, or nothing."""
+def text_of(kind: bytes, body: bytes, charset: str) -> str:
+    """Return the main text of a page; `charset` is what its HTTP header says, or nothing.
+
+    Of wikitext that is JSON: the text, and the numbers of what is left out.
+    """
+    if kind == WIKITEXT:
+        from assets.raw.readers.wikitext import plain_wikitext
+
+        head, _, wikitext = body.decode().partition("\n")
+        files, categories = (frozenset(names.split("|")) for names in head.split("\t"))
+        return json.dumps(plain_wikitext(wikitext, files, categories))
     from resiliparse.extract.html2text import extract_plain_text
 
     from assets.raw.readers.decode_page import decode_page
     from assets.raw.readers.html_child import deepen_lists
 
-    page = deepen_lists(decode_page(body, charset))
-    return str(extract_plain_text(page, main_content=True))
+    page = body.decode() if kind == TEXT else decode_page(body, charset)
+    return str(extract_plain_text(deepen_lists(page), main_content=True))
 
 
 def answer(request: bytes) -> bytes:
     """Return the answer to a page."""
-    end = 1 + request[0]
+    end = 2 + request[1]
     try:
-        return b"+" + main_text(request[end:], request[1:end].decode()).encode()
+        return b"+" + text_of(request[:1], request[end:], request[2:end].decode()).encode()
     except (ValueError, RuntimeError, LookupError) as error:
         return f"-{type(error).__name__}: {error}".encode("utf-8", "backslashreplace")
 

@@ -1,4 +1,4 @@
-"""Turn HTML in text fields into plain text.
+"""Turn HTML in text fields into plain text: all of it, or the main text of a page.
 
 Method: resiliparse's parser (HTML5, as browsers read it) and its plain text, in which blocks begin
 lines, list items have bullets and table cells are apart.
@@ -12,6 +12,8 @@ import re
 from itertools import accumulate
 
 from resiliparse.extract.html2text import extract_plain_text
+
+from assets.raw.readers.page_child import main_text
 
 MAX_DEPTH = 100  # real pages stay below 50; a parser's time for a tag grows with it
 _STYLING = "a|b|big|code|em|font|i|nobr|s|small|span|strike|strong|sub|sup|tt|u"
@@ -51,7 +53,18 @@ def plain_text(text: str) -> str:
     return html.unescape(_TAG.sub("", _BLOCK.sub("\n", shown))).strip()
 
 
+def field_page_text(text: str) -> str:
+    """Return the main text of a page in HTML, as of WARC files; a text without a tag as above.
+
+    Raises what `main_text` does.
+    """
+    return plain_text(text) if _KNOWN.search(text) is None else main_text(text)
+
+
 def _depth(text: str) -> int:
     """Return the deepest nesting, counted without the end tags that may be left out."""
     steps = (-1 if tag[1] else 1 for tag in _TAG.finditer(text) if tag[2].lower() not in _UNNESTED)
     return max(accumulate(steps, lambda depth, step: max(depth + step, 0), initial=0))
+
+
+HTML_TO_TEXT = {"text": plain_text, "page": field_page_text}  # by `html` of a source

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -62,6 +62,8 @@ class Slice:
 
 
 WHOLE_FILE = Slice(0, "stream", 0, STREAM_END)
+LOOK = Border(STREAM_END, 0, 65 << 20, 0, 0)  # a reader of posts gives records once it has all
+BEGINNING = replace(WHOLE_FILE, span=Span(BEGIN, LOOK))
 
 
 class InputFile(NamedTuple):

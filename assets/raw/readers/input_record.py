@@ -26,7 +26,7 @@ PatchKey = tuple[str, int, str]
 ENTRY = "entry"
 MEMBER = "member and row"  # unit of rows that count members in steps of MEMBER_ROWS
 MEMBER_ROWS = 10**12  # JSON lines count bytes, of which a member has far less
-MEMBER_PLACE = re.compile(r"member (\d+), row (\d+)")
+MEMBER_PLACE = re.compile(r"member (\d+), (row|byte) (\d+)")
 NUMBER_BITS = 21
 ROW_BITS = 63
 DECODE_OBJECT = msgspec.json.Decoder(dict[str, object]).decode
@@ -194,6 +194,8 @@ def _as_fields(value: object) -> Mapping[str, object] | None:
         value = parse_record(0, value.encode("utf-8", "replace")).fields
     elif isinstance(value, bytes):
         value = parse_record(0, value).fields
+    if isinstance(value, list):  # `license.0.name`
+        return {str(number): each for number, each in enumerate(value)}
     return value if isinstance(value, Mapping) else None
 
 
@@ -237,10 +239,10 @@ def document_columns(
         rest = {key: value for key, value in others.items() if key in own}
     if not isinstance(text, str):
         raise ValueError(_text_error(fields, source.text_field, found))
-    if source.html == "text":
-        from assets.raw.readers.html_fields import plain_text
+    if source.html != "keep":
+        from assets.raw.readers.html_fields import HTML_TO_TEXT
 
-        text = plain_text(text)
+        text = HTML_TO_TEXT[source.html](text)
     record_id = _take_id(rest, source.id_field)
     lang = _take_string(rest, source.lang_field) or source.declared_language
     license_name = _take_string(rest, source.license_field) or source.license
@@ -308,7 +310,12 @@ def entry_row(entry_id: str) -> int | None:
 
 
 def position_text(unit: str, row: int) -> str:
-    """Return the position of a record: "byte 512", "member 2, row 7", "entry 1700000000000-0"."""
+    """Return the position of a record: "byte 512", "member 2, row 7", "entry 1700000000000-0".
+
+    A line in a member of a tar has "member 2, byte 7".
+    """
+    if unit == "member" and row >= MEMBER_ROWS:
+        return f"member {row // MEMBER_ROWS - 1}, byte {row % MEMBER_ROWS}"
     if unit == MEMBER:
         return f"member {row // MEMBER_ROWS}, row {row % MEMBER_ROWS}"
     if unit != ENTRY:
@@ -321,7 +328,7 @@ def position_text(unit: str, row: int) -> str:
 def position_row(position: str) -> int | None:
     """Return the row of a position; None if it has none."""
     if match := MEMBER_PLACE.fullmatch(position):
-        return int(match[1]) * MEMBER_ROWS + int(match[2])
+        return (int(match[1]) + (match[2] == "byte")) * MEMBER_ROWS + int(match[3])
     unit, _, place = position.partition(" ")
     try:
         return entry_row(place) if unit == ENTRY else int(place)

@@ -10,6 +10,7 @@ LARGER = "Raise max_record_bytes of the source, or split the record."
 SAID = re.compile(r"\bthis (?:window )?is [^:]+: (.+)", re.DOTALL)  # an error that names its remedy
 ARCHIVE = "Write the archive again, with names that are relative and without `..`."
 CHARSET = "Convert the page to UTF-8, and let it say so."
+LEAVE_PAGE = "Leave the page out, or save its text."
 STEPS = (  # the first part of an error that is found decides
     ("Permission denied", "Ask for the right to read it."),
     ("members overlap", "Do not read the archive: no ordinary program writes such a one."),
@@ -42,7 +43,9 @@ STEPS = (  # the first part of an error that is found decides
     (" fields, the header has ", "Quote separators inside of fields, or correct the row."),
     ("malformed in the encoding", CHARSET),
     ("encoding that is not decoded", CHARSET),
-    ("HTML page", "Leave the page out, or save its text."),
+    ("page ends its parser", LEAVE_PAGE),
+    ("page cannot be read", LEAVE_PAGE),
+    ("XML", "Get the file again; the other records are read."),
     ("WARC", "Get the file again; the other records are read."),
     ("chat role ", "Rename the role in the file, or leave the record out of it."),
     ("chat message has `", "Write it into the content, or leave out the key or the record."),

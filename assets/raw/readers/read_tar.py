@@ -27,10 +27,22 @@ from assets.raw.readers.archive_names import (
     why_left_out,
 )
 from assets.raw.readers.borders import start_borders
-from assets.raw.readers.decompress import BlockStream, BrokenStream, FileFault, read_blocks
+from assets.raw.readers.decompress import (
+    STEP_BYTES,
+    BlockStream,
+    BrokenStream,
+    FileFault,
+    read_blocks,
+)
 from assets.raw.readers.format import Format
 from assets.raw.readers.input_file import WHOLE_FILE, Border, InputFile, Slice, Span
-from assets.raw.readers.input_record import RAW_LIMIT_BYTES, InputRecord, parse_record
+from assets.raw.readers.input_record import (
+    MEMBER_ROWS,
+    RAW_LIMIT_BYTES,
+    InputRecord,
+    parse_record,
+)
+from assets.raw.readers.read_lines import line_record, split_lines
 from assets.raw.readers.read_pages import page_record
 from resources.settings.sources import SourceConfig
 
@@ -51,6 +63,7 @@ TEXTS = {  # formats of texts by suffix
     **{"text": "txt", "txt": "txt", "md": "md", "markdown": "md"},
     **{"html": "html", "htm": "html"},
 }
+LINES = ("jsonl", "ndjson")
 MOST_WAITING = 100
 ROLES = {**dict.fromkeys(TEXTS, "text"), "json": "json", "cls": "cls"}
 
@@ -70,7 +83,8 @@ def read_tar(
 ) -> Iterator[InputRecord]:
     """Yield a record per sample, and one per member that is left out or broken.
 
-    Its row is the number of the sample's first member that is read.
+    Its row is the number of the sample's first member that is read. A member of JSON lines is a
+    record per line, whose row is its byte in the member plus 10^12 for this member and each before.
     """
     before, since = list[InputRecord](), list[InputRecord]()  # left out before and since `last`
     last = "\0"  # the key of the last sample
@@ -99,10 +113,13 @@ def _samples(file: InputFile, source: SourceConfig, span: Span) -> Iterator[_Sam
         if other := _other_record(member, suffix):
             yield other
             continue
-        if sample is None or sample.key != key:
-            if sample:
-                yield sample
-            sample = _Sample(key, member.number, member.name)
+        if sample and (_is_lines(suffix) or sample.key != key):
+            yield sample
+            sample = None
+        if _is_lines(suffix):
+            yield from _line_records(stream, member, source.max_record_bytes)
+            continue
+        sample = sample or _Sample(key, member.number, member.name)
         error, data = _take(stream, member, source.max_record_bytes)
         if not error and ROLES[suffix] in sample.parts:
             error = f"member {member.name[:200]!r}: its sample has a {ROLES[suffix]} member before"
@@ -154,10 +171,38 @@ def _other_record(member: TarMember, suffix: str) -> InputRecord | None:
     if error := member.error or name_error(member.name):
         return InputRecord(member.number, None, member.data or member.name.encode(), error)
     is_hidden = member.name.rpartition("/")[2].startswith(".")
-    if member.kind == "file" and suffix in ROLES and not is_hidden:
+    if member.kind == "file" and (suffix in ROLES or _is_lines(suffix)) and not is_hidden:
         return None
     reason = why_left_out(suffix) if member.kind == "file" else f"{member.kind}_member"
     return InputRecord(member.number, None, shown_name(member.name), left_out=reason)
+
+
+def _is_lines(suffix: str) -> bool:
+    return suffix.rpartition(".")[2] in LINES
+
+
+def _line_records(stream: BlockStream, member: TarMember, max_bytes: int) -> Iterator[InputRecord]:
+    """Yield the records of a member of JSON lines, which is read as a stream."""
+
+    def blocks() -> Iterator[bytes]:
+        left = member.num_bytes
+        while left and (block := stream.take(min(left, STEP_BYTES))):
+            left -= len(block)
+            yield block
+        if left:
+            reason = stream.broken or _cut(member.num_bytes - left, member.num_bytes)
+            stream.broken = FileFault()
+            raise BrokenStream(reason)
+
+    for line in split_lines(blocks(), 0, max_bytes):
+        if record := line_record(line, 0):
+            fields = record.fields and {"member": member.name, **record.fields}
+            row = (member.number + 1) * MEMBER_ROWS + record.row
+            yield record._replace(row=row, fields=fields, raw=None if fields else record.raw)
+
+
+def _cut(num_read: int, size: int) -> FileFault:
+    return FileFault(f"tar member ends after {num_read:,} of {size:,} bytes (truncated)")
 
 
 def _take(stream: BlockStream, member: TarMember, max_bytes: int) -> tuple[str, bytes]:
@@ -169,8 +214,7 @@ def _take(stream: BlockStream, member: TarMember, max_bytes: int) -> tuple[str, 
     data = stream.take(size)
     if len(data) == size:
         return "", data
-    cut = FileFault(f"tar member ends after {len(data):,} of {size:,} bytes (truncated)")
-    error, stream.broken = stream.broken or cut, FileFault()
+    error, stream.broken = stream.broken or _cut(len(data), size), FileFault()
     return error, data
 
 

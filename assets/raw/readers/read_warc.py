@@ -30,7 +30,7 @@ from assets.raw.readers.http_messages import (
 )
 from assets.raw.readers.input_file import WHOLE_FILE, Border, InputFile, Slice, Span
 from assets.raw.readers.input_record import RAW_LIMIT_BYTES, InputRecord
-from assets.raw.readers.read_pages import page_text
+from assets.raw.readers.page_child import page_text
 from resources.settings.sources import SourceConfig
 
 HEADER_BYTES = 1 << 16

@@ -29,7 +29,7 @@ from assets.raw.places.find_inputs import find_inputs
 from assets.raw.raw_records import RAW
 from assets.raw.readers.documents import NO_QUARANTINE, Chunk, DocumentBuilder
 from assets.raw.readers.formats import format_of, read_records
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.input_file import BEGINNING, InputFile
 from assets.raw.readers.input_record import MISSING, InputRecord, look_up
 from assets.tokenized.chat_template_files import find_template
 from assets.tokenized.tokenized_records import TOKENIZED, TOKENIZER
@@ -158,7 +158,7 @@ def check_first_records(source: Source, files: Sequence[InputFile]) -> str:
     chunks: list[Chunk] = []
     records: list[InputRecord] = []
     for file in files[:: max(1, -(-len(files) // NUM_FILES))]:
-        some = [*islice(read_records(file, source), NUM_RECORDS)]
+        some = [*islice(read_records(file, source, BEGINNING), NUM_RECORDS)]
         records += some
         chunks.append(judged(source, file, some))
         documents = chunks[-1].documents

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import polars as pl
 import pyarrow as pa
@@ -27,7 +27,8 @@ from assets.raw.chat_records import chat_text
 from assets.raw.places.find_inputs import is_utf8
 from assets.raw.readers.decompress import BrokenStream
 from assets.raw.readers.formats import ENDINGS, foreign_endings, format_of, read_records
-from assets.raw.readers.input_file import InputFile
+from assets.raw.readers.html_fields import plain_text
+from assets.raw.readers.input_file import BEGINNING, InputFile
 from assets.raw.readers.input_record import InputRecord, checked_size, encode_error, look_up
 from assets.raw.readers.next_steps import next_step
 from assets.raw.readers.read_tables import SEPARATORS
@@ -41,7 +42,7 @@ from pipeline_defs.commands.build.layouts import (
     TableLayout,
     UnclearLayout,
     chat_field_of,
-    is_html,
+    html_of,
     share_with,
     table_columns,
     table_layout,
@@ -67,10 +68,15 @@ NUM_FILES, NUM_RECORDS = 3, 200  # that a build can read: looked at, of each sou
 MOST_FILES, MOST_RECORDS = 20, 2000  # tried for these
 MOST_FAULTS = 3  # files
 MOST_LANGUAGES = 3
-ID_FIELDS = ("id", "_id", "uuid", "guid", "doc_id", "document_id")
+ID_FIELDS = ("id", "_id", "uuid", "guid", "doc_id", "document_id", "identifier")
+INNER_FIELDS = {"lang_field": "in_language.identifier", "license_field": "license.0.identifier"}
 MESSAGES = "messages"  # text field of conversations, unless another is named
 PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
-WITHOUT_FIELDS = {"txt", "warc"}
+HTML_REMARKS = {
+    "text": "HTML, of which the text is kept",
+    "page": "pages in HTML, of which the main text is kept",
+}
+WITHOUT_FIELDS = {"txt", "warc", "xml"}
 GITIGNORE = f"/{STORE_NAME}/\n/.dagster/*\n!/.dagster/dagster.yaml\n"
 HEAD = """\
 # The corpus in one file. `corpus config` lists every key; unknown ones are refused.
@@ -116,8 +122,9 @@ class Proposal:
     is_chat: bool = False
     text_field: str | None = None  # None: the format has no fields
     id_field: str | None = None
+    inner_fields: Mapping[str, str] = field(default_factory=dict)  # as of Wikimedia Enterprise
     has_url: bool = False
-    has_html: bool = False
+    html: Literal["keep", "text", "page"] = "keep"
     languages: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -302,7 +309,7 @@ def all_records(file: InputFile, source: SourceConfig) -> Iterator[InputRecord]:
     """Yield a file's records, whatever the name of its text field."""
     columns = format_of(file).columns
     if columns is None and file.format not in SEPARATORS:
-        return read_records(file, source)
+        return read_records(file, source, BEGINNING)
     try:
         names = columns(file) if columns else table_columns(file, source)
     except (OSError, pa.ArrowException, BrokenStream):
@@ -321,14 +328,20 @@ def described(proposal: Proposal, records: Sequence[Fields]) -> Proposal:
         raise UsageError(f"{shown(proposal.place.where[0])}: {error}.") from None
     texts = [*texts_of(records, text_field, is_chat=bool(chat_field))]
     has_fields = not set(proposal.formats) <= WITHOUT_FIELDS
+    html = html_of(texts) if has_fields and not chat_field else "keep"
     return replace(
         proposal,
         is_chat=bool(chat_field),
         text_field=text_field if has_fields else None,
         id_field=id_field_of(records),
+        inner_fields={
+            key: path
+            for key, path in INNER_FIELDS.items()
+            if share_with(records, path) >= MIN_SHARE
+        },
         has_url=share_with(records, "url") >= MIN_SHARE,
-        has_html=has_fields and not chat_field and is_html(texts),
-        languages=languages_of(texts),
+        html=html,
+        languages=languages_of(texts if html == "keep" else [*map(plain_text, texts)]),
     )
 
 
@@ -367,8 +380,8 @@ def remarks(proposal: Proposal) -> Iterator[str]:
     if proposal.text_field is not None:
         what = "conversations" if proposal.is_chat else "text"
         yield f"{what} in `{proposal.text_field}`"
-    if proposal.has_html:
-        yield "HTML, of which the text is kept"
+    if proposal.html != "keep":
+        yield HTML_REMARKS[proposal.html]
     if proposal.table.separator is not None:
         yield f"fields between {proposal.table.separator!r}"
     if proposal.table.column_names is not None:
@@ -436,8 +449,10 @@ def field_lines(proposal: Proposal) -> Iterator[str]:
         yield "    kind: chat   # the assistant's messages are learned"
     if proposal.text_field not in (None, MESSAGES if proposal.is_chat else "text"):
         yield f"    text_field: {scalar(str(proposal.text_field))}"
-    if proposal.has_html:
-        yield "    html: text   # without tags; keep: as it is"
+    for key, path in proposal.inner_fields.items():
+        yield f"    {key}: {path}"
+    if proposal.html != "keep":
+        yield f"    html: {proposal.html}   # page: main text; text: all, without tags; keep: as is"
     if table.separator is not None:
         yield f"    separator: {scalar(table.separator)}"
     if table.column_names is not None:

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from assets.raw.chat_records import FORMS, listed
 from assets.raw.readers.decompress import BrokenStream, read_blocks
@@ -31,7 +31,10 @@ MIN_CHARACTERS = 20  # of the median text in a field without a usual name
 MIN_WORDS = 3
 MAX_DIGITS = 0.2  # of the characters of a text: more are dates, coordinates, hashes
 MOST_DEPTH = 4  # of objects and lists in a record
-TEXT_FIELDS = ("text", "content", "body", "raw_content", "article", "document", "markdown")
+TEXT_FIELDS = (
+    *("text", "content", "body", "raw_content", "article", "document", "markdown"),
+    "article_body.html",  # of Wikimedia Enterprise
+)
 QUESTIONS = ("instruction", "prompt", "question", "query", "inputs", "input", "problem", "source")
 ANSWERS = (
     *("output", "response", "answer", "completion", "targets", "target", "solution"),
@@ -49,6 +52,7 @@ UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 TAG = re.compile(
     r"</(p|div|a|li|ul|td|h[1-6]|em|strong|code|pre|span|b|i)>|<br ?/?>", re.IGNORECASE
 )
+PAGE = re.compile(r"<(html|body|nav)[\s>]|<!doctype html", re.IGNORECASE)
 CANDIDATES = ",;\t|"
 NUM_ROWS, HEAD_BYTES = 50, 1 << 20
 MOST_NAME = 64  # characters of the name of a column
@@ -313,6 +317,7 @@ def share_with(records: Sequence[Fields], name: str) -> float:
     return sum(bool(isinstance(value, str) and value) for value in found) / len(records)
 
 
-def is_html(texts: Sequence[str]) -> bool:
-    """Return whether most texts have tags of HTML."""
-    return 2 * sum(TAG.search(text) is not None for text in texts) > len(texts)
+def html_of(texts: Sequence[str]) -> Literal["keep", "text", "page"]:
+    """Return `html` for a source: whether most texts are whole pages, or have tags of HTML."""
+    pages, tagged = (sum(mark.search(t) is not None for t in texts) for mark in (PAGE, TAG))
+    return "page" if 2 * pages > len(texts) else "text" if 2 * tagged > len(texts) else "keep"

@@ -21,8 +21,8 @@ from cyclopts import Parameter
 
 from assets.raw.places.local_files import MAGIC
 from assets.raw.places.sampling.sample_source import sample_source
-from assets.raw.readers.input_file import InputFile
-from assets.raw.readers.read_chunks import read_chunks, whole
+from assets.raw.readers.input_file import BEGINNING, InputFile
+from assets.raw.readers.read_chunks import read_chunks
 from corpus_loader.places.stage_names import FILTERED
 from corpus_loader.places.url_secrets import shown
 from pipeline_defs.commands.answers import nested, print_frame
@@ -153,7 +153,7 @@ def documents_of(place: Place, sampled: Corpus) -> pl.DataFrame:
 def first_documents(files: Sequence[InputFile], source: SourceConfig) -> Iterator[pl.DataFrame]:
     """Yield the documents of files, of each the first MOST_DOCUMENTS."""
     for file in files:
-        for chunk in read_chunks(file, whole(file), source, PART_BYTES, MOST_DOCUMENTS):
+        for chunk in read_chunks(file, BEGINNING, source, PART_BYTES, MOST_DOCUMENTS):
             yield chunk.documents
 
 
