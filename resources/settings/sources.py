@@ -31,6 +31,7 @@ Scalar = str | int | float | bool
 FILE_FORMATS = (
     *("auto", "jsonl", "json", "csv", "tsv", "parquet", "arrow", "txt", "md", "html"),
     *("warc", "wet", "tar", "zip"),
+    *("subtitles", "ipynb"),
 )
 FileFormat = Annotated[
     str, AfterValidator(lambda name: check_plug_in("readers", name, FILE_FORMATS))
@@ -319,6 +320,12 @@ class SourceConfig(InputPlaces):
         description="HTML in the field of the text (not of WARC, whose pages are text already). "
         "text: tags and scripts are removed and entities decoded; a text without a tag or entity "
         "stays",
+    )
+    notebook_outputs: int = Field(
+        0,
+        ge=0,
+        description="characters of each text output of a Jupyter notebook that are kept; what is "
+        "left out of outputs is counted",
     )
     stream_field: str | None = Field(
         None,

@@ -1,10 +1,10 @@
 """The formats that are read: the one place that decides by the format of a file.
 
-To add one, write `read_NAME.py` with a function that yields the records of a file and its `Format`,
-name that in FORMATS, and its name in `FILE_FORMATS` (resources/settings/sources.py), so that a
-source may set it as its `format`. For records that are read front to back, a name, endings and the
-function are enough. Another package names its `Format` as an entry point of `tokenmill.readers`:
-its endings count as ours do, except that ours come first.
+To add one, write `read_NAME.py` with a function `read` that yields the records of a file, name it
+in WHEN_NEEDED, and in `FILE_FORMATS` (resources/settings/sources.py), so that a source may set it
+as its `format`. A `Format` of its own, in AT_ONCE, says more than name and endings. Another package
+names its `Format` as an entry point of `tokenmill.readers`: its endings count as ours do, except
+that ours come first.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from typing import get_args
 from urllib.parse import unquote, urlsplit
 
@@ -31,7 +32,22 @@ from assets.raw.readers.read_zip import zip_of
 from resources.settings.plug_ins import PlugInError, load_plug_in, plug_ins, with_identity
 from resources.settings.sources import SourceConfig
 
-OURS = (JSONL, JSON, CSV, TSV, PARQUET, ARROW, TEXT, MARKDOWN, HTML, WARC, WET, TAR)
+
+def _when_needed(name: str, *endings: str) -> Format:
+    """Return the format of read_NAME.py, which is imported when a file of it is read."""
+
+    def read(file: InputFile, source: SourceConfig, cut: Slice) -> Iterator[InputRecord]:
+        yield from import_module(f"assets.raw.readers.read_{name}").read(file, source, cut)
+
+    return Format(name, endings, read)
+
+
+WHEN_NEEDED = (
+    _when_needed("subtitles", ".srt", ".vtt"),
+    _when_needed("ipynb", ".ipynb"),
+)
+AT_ONCE = (JSONL, JSON, CSV, TSV, PARQUET, ARROW, TEXT, MARKDOWN, HTML, WARC, WET, TAR)
+OURS = (*AT_ONCE, *WHEN_NEEDED)
 ZIP = zip_of(lambda ending: member_format(ending))
 FORMATS = {each.name: each for each in (*OURS, ZIP)}
 ENDINGS = {ending: name for name, each in FORMATS.items() for ending in each.endings}

@@ -43,6 +43,8 @@ STEPS = (  # the first part of an error that is found decides
     ("malformed in the encoding", CHARSET),
     ("encoding that is not decoded", CHARSET),
     ("HTML page", "Leave the page out, or save its text."),
+    ("subtitle cue", "Correct the times of the cue, or leave it out of the file."),
+    ("notebook cannot", "Open it in Jupyter and save it, which writes nbformat 4."),
     ("WARC", "Get the file again; the other records are read."),
     ("chat role ", "Rename the role in the file, or leave the record out of it."),
     ("chat message has `", "Write it into the content, or leave out the key or the record."),

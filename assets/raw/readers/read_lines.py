@@ -5,9 +5,9 @@ held in memory. The row of a JSON line is the byte offset of its start in the un
 the line number of a slice in the middle of a file is unknown without reading everything before it,
 which is done only for slices with a record in quarantine.
 
-Three more forms of JSON lines are read, which no reading of a plain line can mean: the elements of an
-array, a line each; records that a carriage return alone ends; and, behind a record separator each,
-those of RFC 7464, of which none is longer than a line.
+Three more forms of JSON lines are read, since no plain line can be one: the elements of an array, a
+line each; records that a carriage return alone ends; and, behind a record separator each, those of
+RFC 7464, of which none is longer than a line.
 """
 
 from collections.abc import Iterable, Iterator
@@ -208,8 +208,8 @@ def _element(line: bytes) -> bytes:
 def as_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the bytes of JSON lines with a newline, and no other byte, at the end of each record.
 
-    A carriage return between two objects is one, as the first would be followed by a comma inside of
-    another; so is a record separator, which at the start of a line becomes a space.
+    A carriage return between two objects is one, as a comma would be there inside of a third; so is
+    a record separator, which at the start of a line becomes a space.
     """
     last, held = b"\n", b""
     try:
