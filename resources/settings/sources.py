@@ -31,7 +31,7 @@ Scalar = str | int | float | bool
 FILE_FORMATS = (
     *("auto", "jsonl", "json", "csv", "tsv", "parquet", "arrow", "txt", "md", "html"),
     *("warc", "wet", "tar", "zip"),
-    *("subtitles", "ipynb"),
+    *("subtitles", "ipynb", "mbox"),
 )
 FileFormat = Annotated[
     str, AfterValidator(lambda name: check_plug_in("readers", name, FILE_FORMATS))
@@ -326,6 +326,11 @@ class SourceConfig(InputPlaces):
         ge=0,
         description="characters of each text output of a Jupyter notebook that are kept; what is "
         "left out of outputs is counted",
+    )
+    quotes: Literal["fold", "keep"] = Field(
+        "fold",
+        description="quoted lines of mail, behind `>`. fold: they and the line that introduces "
+        "them are left out, and counted in meta",
     )
     stream_field: str | None = Field(
         None,

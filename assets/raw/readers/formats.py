@@ -45,6 +45,7 @@ def _when_needed(name: str, *endings: str) -> Format:
 WHEN_NEEDED = (
     _when_needed("subtitles", ".srt", ".vtt"),
     _when_needed("ipynb", ".ipynb"),
+    _when_needed("mbox", ".mbox", ".mbx", ".eml"),
 )
 AT_ONCE = (JSONL, JSON, CSV, TSV, PARQUET, ARROW, TEXT, MARKDOWN, HTML, WARC, WET, TAR)
 OURS = (*AT_ONCE, *WHEN_NEEDED)

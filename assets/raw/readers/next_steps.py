@@ -45,6 +45,7 @@ STEPS = (  # the first part of an error that is found decides
     ("HTML page", "Leave the page out, or save its text."),
     ("subtitle cue", "Correct the times of the cue, or leave it out of the file."),
     ("notebook cannot", "Open it in Jupyter and save it, which writes nbformat 4."),
+    ("message cannot", "Correct the header of the message, or leave it out of the file."),
     ("WARC", "Get the file again; the other records are read."),
     ("chat role ", "Rename the role in the file, or leave the record out of it."),
     ("chat message has `", "Write it into the content, or leave out the key or the record."),
