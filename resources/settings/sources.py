@@ -31,7 +31,7 @@ Scalar = str | int | float | bool
 FILE_FORMATS = (
     *("auto", "jsonl", "json", "csv", "tsv", "parquet", "arrow", "txt", "md", "html"),
     *("warc", "wet", "tar", "zip"),
-    *("subtitles", "ipynb", "mbox"),
+    *("subtitles", "ipynb", "mbox", "epub"),
 )
 FileFormat = Annotated[
     str, AfterValidator(lambda name: check_plug_in("readers", name, FILE_FORMATS))

@@ -46,6 +46,7 @@ WHEN_NEEDED = (
     _when_needed("subtitles", ".srt", ".vtt"),
     _when_needed("ipynb", ".ipynb"),
     _when_needed("mbox", ".mbox", ".mbx", ".eml"),
+    _when_needed("epub", ".epub"),
 )
 AT_ONCE = (JSONL, JSON, CSV, TSV, PARQUET, ARROW, TEXT, MARKDOWN, HTML, WARC, WET, TAR)
 OURS = (*AT_ONCE, *WHEN_NEEDED)
