@@ -33,6 +33,7 @@ FILE_FORMATS = (
     *("warc", "wet", "tar", "zip"),
     *("subtitles", "ipynb", "mbox", "epub"),
 )
+WITHOUT_MESSAGES = ("txt", "md", "html", "warc", "wet", "subtitles", "ipynb", "mbox", "epub")
 FileFormat = Annotated[
     str, AfterValidator(lambda name: check_plug_in("readers", name, FILE_FORMATS))
 ]
@@ -426,7 +427,7 @@ class SourceConfig(InputPlaces):
     @model_validator(mode="after")
     def check_kind(self) -> Self:
         """Refuse conversations in formats that have none, and HTML in them."""
-        if self.kind == "chat" and self.format in ("txt", "md", "html", "warc", "wet"):
+        if self.kind == "chat" and self.format in WITHOUT_MESSAGES:
             raise ValueError(
                 f"kind: chat reads records with a list of messages, which {self.format} has not. "
                 "Write JSON lines or Parquet, or leave `kind` out"

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from email import message_from_bytes, policy
 from email.errors import MessageError
+from email.headerregistry import HeaderRegistry
 from email.message import EmailMessage
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -36,10 +38,12 @@ INTRODUCES = re.compile(  # quoted lines: somebody wrote, or an address or a yea
     r"пишет|писал)\b|[@<]|\b(?:19|20)\d\d\b).*[:：]\s*$"
 )
 QUOTE = re.compile(
-    r"(?P<lead>(?:^(?!>).*\S.*\n){1,2}\n*)?(?P<quote>(?:^>.*(?:\n|\Z))+)", re.MULTILINE
+    r"(?P<lead>(?:^(?!>)[^\S\n]*+\S.*+\n){1,2}\n*+)?(?P<quote>(?:^>.*+(?:\n|\Z))++)", re.MULTILINE
 )
 MANY_BLANK = re.compile(r"\n{3,}")
 NO_HEADER = "it does not begin with a header such as `Subject: ...`"
+# Each look at a header would parse it again, and messages have few kinds of content between them.
+POLICY = policy.default.clone(header_factory=lru_cache(256)(HeaderRegistry()))
 FAULTS = (MessageError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
 
 
@@ -87,7 +91,7 @@ def _records(found: _Message, source: SourceConfig) -> Iterator[InputRecord]:
         return
     try:
         _check_headers(found.data)
-        message = message_from_bytes(QUOTED_FROM.sub(rb"\1", found.data), policy=policy.default)
+        message = message_from_bytes(QUOTED_FROM.sub(rb"\1", found.data), policy=POLICY)
         if not message.keys():
             raise ValueError(NO_HEADER)
         parts = [*_shown(message)]

@@ -80,7 +80,9 @@ def _add(cues: list[Cue], lines: list[str]) -> bool:
         return True
     found, rest = list[Cue](), list[str]()
     for line in lines:
-        if times := TIMES.fullmatch(line):
+        if "->" not in line:
+            rest.append(line)
+        elif times := TIMES.fullmatch(line):
             if len(rest) == 1 and not found:  # the number, or the name of the cue
                 rest.clear()
             elif rest and NUMBER.fullmatch(rest[-1]):

@@ -70,7 +70,7 @@ MOST_LANGUAGES = 3
 ID_FIELDS = ("id", "_id", "uuid", "guid", "doc_id", "document_id")
 MESSAGES = "messages"  # text field of conversations, unless another is named
 PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
-WITHOUT_FIELDS = {"txt", "warc"}
+WITHOUT_FIELDS = {"txt", "warc", "subtitles", "ipynb"}
 GITIGNORE = f"/{STORE_NAME}/\n/.dagster/*\n!/.dagster/dagster.yaml\n"
 HEAD = """\
 # The corpus in one file. `corpus config` lists every key; unknown ones are refused.
