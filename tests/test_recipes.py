@@ -20,8 +20,8 @@ PRODUCT = ("assets", "corpus_loader", "pipeline_defs", "resources", "tokenmill")
 BLOCK = re.compile(r'^```(py|diff) title="(\S+)"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 MOST_FILES = 3
 
-SUBTITLES = "1\n00:00:01,000 --> 00:00:02,500\nBees fly.\n\n2\n00:00:03,000 --> 00:00:04,000\nSo.\n"
-READ_SUBTITLES = """
+LYRICS = "[ar:Ann]\n[00:01.00]Bees fly.\n[00:02.50]<00:02.50>So.\n"
+READ_LYRICS = """
 import gzip
 from pathlib import Path
 from assets.raw.places.find_inputs import find_inputs
@@ -30,17 +30,17 @@ from resources.settings.sources import SourceConfig
 
 folder = Path("in")
 folder.mkdir()
-said = SUBTITLES.encode()
-for name, data in {"a.srt": said, "b.srt.gz": gzip.compress(said), "c.srt": said * 99}.items():
+said = LYRICS.encode()
+for name, data in {"a.lrc": said, "b.lrc.gz": gzip.compress(said), "c.lrc": said * 99}.items():
     (folder / name).write_bytes(data)
-for named in ("auto", "srt"):
+for named in ("auto", "lrc"):
     source = SourceConfig(name="s", where=("in",), format=named, max_record_bytes=1024)
     found = find_inputs(source, Path(), Path("store/downloads"))
-    assert [file.format for file in found.files] == ["srt"] * 3, found
+    assert [file.format for file in found.files] == ["lrc"] * 3, found
     slices = [(file, each) for file in found.files for each in plan_slices(file, 1 << 20)]
     chunks = [c for file, each in slices for c in read_chunks(file, each, source, 1 << 20)]
     texts = [text for chunk in chunks for text in chunk.documents["text"]]
-    assert texts[:2] == ["Bees fly.\\nSo."] * 2, texts
+    assert texts[:2] == ["\\nBees fly.\\nSo."] * 2, texts
     assert [chunk.quarantine.height for chunk in chunks] == [0, 0, 1], chunks
 """
 WRITE_TEXT_IDS = f"""
@@ -178,7 +178,7 @@ def changed(text: str, diff: str) -> str:
     ("recipe", "script", "said"),
     [
         ("A quality rule", f"ROOT, OFF = {str(ROOT)!r}, {PAGE_RULES}{REJECT_CAPITALS}", ""),
-        ("A reader", f"SUBTITLES = {SUBTITLES!r}\n{READ_SUBTITLES}", ""),
+        ("A reader", f"LYRICS = {LYRICS!r}\n{READ_LYRICS}", ""),
         ("A verb", PRINT_SIZES, r"raw +1,234 *\n.*\"bytes\": 1234.*Print the bytes of each stage"),
         ("A shard format", WRITE_TEXT_IDS, ""),
         ("A stage between two others", MEASURE_LENGTHS, ""),

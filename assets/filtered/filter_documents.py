@@ -38,7 +38,7 @@ NO_FILES = FilterData()
 FIXED = ("detected_lang", "lang_score")  # in the decisions of every config
 EDIT_COUNTS = (
     *("unfinished_lines", "few_word_lines", "long_word_lines", "javascript_lines"),
-    *("policy_lines", "citations", "refinedweb_lines", "copyright_notices"),
+    *("policy_lines", "citations", "refinedweb_lines", "copyright_notices", "gutenberg_lines"),
 )
 
 

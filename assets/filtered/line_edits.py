@@ -1,4 +1,4 @@
-"""Remove the lines of a text by C4's, RefinedWeb's and copyright rules, and count lines by fault.
+"""Remove lines by Gutenberg's marks and C4's, RefinedWeb's and copyright rules; count their faults.
 
 C4 and RefinedWeb as published: their line rules edit a document, and their page rules look at the
 counts (sentences, curly brackets, lorem ipsum).
@@ -34,6 +34,19 @@ COPYRIGHT_HINT = (
     r"|all rights (?:are )?reserved"
 )
 MAX_NOTICE_CHARS = 200
+# Project Gutenberg's marks: of today, and the end of the "small print" of books before 2004.
+# https://www.gutenberg.org/policy/license.html is what follows the last one.
+GUTENBERG_HINT = r"(?-u)PROJECT GUTENBERG E|THE SMALL PRINT!"
+GUTENBERG_START = (
+    r"(?s)\A(?:.*?\n)?[ \t]*\*{1,3} ?(?:START OF TH(?:E|IS) PROJECT GUTENBERG E[^*]{0,300}\*{3}"
+    r"|END ?\*? ?THE SMALL PRINT![^\n]*END\*)[ \t]*\n\s*"
+)
+_END = r"\n\s*End of (?i:the |this )?Project Gutenberg"
+GUTENBERG_END = (
+    rf"(?s)(?:{_END}[^*]{{0,300}}|\n\s*)\*{{3}} ?END OF TH(?:E|IS) PROJECT GUTENBERG E.*\z"
+    rf"|{_END}(?:'s)? E[^\n]*(?:\n[^\n]+)?\s*\z"
+)
+MAX_GUTENBERG_CHARS = 40_000  # of a header or licence, which have up to 20,000
 COPYRIGHT_NOTICE = (
     r"(?i)^[^\p{L}\p{N}©(]*(?:©|copyright[\s:]*(?:©|\(c\)))"
     r"|^[^\p{L}\p{N}©(]*(?:\(c\)|copyright)[\s:,]*(?:19|20)\d\d\b"
@@ -48,19 +61,21 @@ def edit_lines(texts: pl.Series, config: LinesConfig) -> tuple[pl.Series, pl.Dat
     Counts come from C4's pass, `refinedweb_*` and `copyright_notices` from the text after C4:
     sentences (of the kept lines), lorem_ipsum_lines, curly_bracket_lines, javascript_lines,
     policy_lines, unfinished_lines, few_word_lines, long_word_lines, citations, refinedweb_lines,
-    refinedweb_words (removed), line_words (words before any edit), copyright_notices.
+    refinedweb_words (removed), line_words (words before any edit), copyright_notices,
+    gutenberg_lines (removed before, and in no other count).
     A line counts for the first rule that removes it, a blank one for none; a rule that is off
     still counts its lines of JavaScript or policy.
     """
     from assets.filtered.kernels.line_scan import LineCount
 
     counts = np.zeros((len(texts), len(LineCount)), np.int64)
+    texts, gutenberg_lines = _edit_gutenberg(texts, config.remove_gutenberg)
     texts = _edit_c4(texts, config.c4, counts)
     if config.refinedweb:
         texts = _edit_refinedweb(texts, config.refinedweb, counts)
     frame = table_of(counts, [count.name.lower() for count in LineCount])
     texts, notices = _edit_copyright(texts, config.remove_copyright)
-    return texts, frame.with_columns(notices)
+    return texts, frame.with_columns(notices, gutenberg_lines)
 
 
 def _edit_c4(texts: pl.Series, config: C4Lines | None, counts: NDArray[np.int64]) -> pl.Series:
@@ -118,6 +133,21 @@ def _run(
     edited, ends = kernel(content, starts, flags, settings, *tables)
     changed = pl.Series(ends >= 0).arg_true()
     return replace_rows(texts, changed, texts_in(edited, np.r_[0, ends[ends >= 0]]))
+
+
+def _edit_gutenberg(texts: pl.Series, removes: bool) -> tuple[pl.Series, pl.Series]:
+    """Remove headers and licences of Project Gutenberg, and count their lines (Int64)."""
+    counts = pl.zeros(len(texts), pl.Int64, eager=True).alias("gutenberg_lines")
+    if not removes:
+        return texts, counts
+    hinted = texts.str.contains(GUTENBERG_HINT).arg_true()
+    before = left = texts.gather(hinted)
+    for mark in (GUTENBERG_START, GUTENBERG_END):
+        cut = left.str.replace(mark, "")
+        is_short = left.str.len_chars() - cut.str.len_chars() <= MAX_GUTENBERG_CHARS
+        left = cut.zip_with(is_short & (cut != ""), left)
+    lines = before.str.count_matches("\n").cast(pl.Int64) - left.str.count_matches("\n")
+    return replace_rows(texts, hinted, left), counts.scatter(hinted, lines)
 
 
 def _edit_copyright(texts: pl.Series, removes: bool) -> tuple[pl.Series, pl.Series]:

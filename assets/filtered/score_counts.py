@@ -230,7 +230,8 @@ def texts_left(config: FilterConfig) -> set[str]:
 
 def has_line_edits(lines: LinesConfig) -> bool:
     """Check that a correction that removes lines is switched on."""
-    return lines.c4 is not None or lines.refinedweb is not None or lines.remove_copyright
+    removes = lines.remove_copyright or lines.remove_gutenberg
+    return removes or lines.c4 is not None or lines.refinedweb is not None
 
 
 BASE = ("text", "lang", "detected_lang", "lang_score", "license", "url", "id", "meta")

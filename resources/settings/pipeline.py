@@ -71,7 +71,10 @@ from resources.store.store_place import ScratchConfig, absolute, check_store, ro
 CONFIG_VARIABLE = "TOKENMILL_CONFIG"
 STORE_VARIABLE = "TOKENMILL_STORE"
 DEFAULT_CONFIG = "pipeline.yaml"
-NO_LINE_EDITS = {"c4": None, "refinedweb": None, "remove_copyright": False}
+NO_LINE_EDITS = {
+    **{"c4": None, "refinedweb": None},
+    **{"remove_copyright": False, "remove_gutenberg": False},
+}
 MOST_FAULTS = 100  # shown at once
 
 

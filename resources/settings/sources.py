@@ -31,6 +31,10 @@ Scalar = str | int | float | bool
 FILE_FORMATS = (
     *("auto", "jsonl", "json", "csv", "tsv", "parquet", "arrow", "txt", "md", "html"),
     *("warc", "wet", "tar", "zip", "xml"),
+    *("subtitles", "ipynb", "mbox", "epub"),
+)
+WITHOUT_MESSAGES = (
+    *("txt", "md", "html", "warc", "wet", "xml", "subtitles", "ipynb", "mbox", "epub"),
 )
 FileFormat = Annotated[
     str, AfterValidator(lambda name: check_plug_in("readers", name, FILE_FORMATS))
@@ -320,6 +324,17 @@ class SourceConfig(InputPlaces):
         "text: tags and scripts are removed and entities decoded; page: the main text of a whole "
         "page is taken, as of WARC; a text without a tag or entity stays",
     )
+    notebook_outputs: int = Field(
+        0,
+        ge=0,
+        description="characters of each text output of a Jupyter notebook that are kept; what is "
+        "left out of outputs is counted",
+    )
+    quotes: Literal["fold", "keep"] = Field(
+        "fold",
+        description="quoted lines of mail, behind `>`. fold: they and the line that introduces "
+        "them are left out, and counted in meta",
+    )
     stream_field: str | None = Field(
         None,
         min_length=1,
@@ -414,7 +429,7 @@ class SourceConfig(InputPlaces):
     @model_validator(mode="after")
     def check_kind(self) -> Self:
         """Refuse conversations in formats that have none, and HTML in them."""
-        if self.kind == "chat" and self.format in ("txt", "md", "html", "warc", "wet"):
+        if self.kind == "chat" and self.format in WITHOUT_MESSAGES:
             raise ValueError(
                 f"kind: chat reads records with a list of messages, which {self.format} has not. "
                 "Write JSON lines or Parquet, or leave `kind` out"

@@ -156,6 +156,31 @@ def test_names_are_made_of_the_patterns() -> None:
     assert source_names(patterns) == ["web", "wiki", "a-b", "documents", "web-2"]
 
 
+def test_files_that_people_hold_are_recognised_by_their_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = f"00:00:01.000 --> 00:00:02.000\n{sentence(1)}\n"
+    mail = f"Subject: Bees\nMessage-ID: <1@a.example>\n\n{sentence(2)}\n"
+    cells = [{"cell_type": "markdown", "metadata": {}, "source": [sentence(3)]}]
+    notebook = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    write_text(tmp_path / "films/a.srt", f"1\n{said}")
+    write_text(tmp_path / "films/b.vtt", f"WEBVTT\n\n{said}")
+    write_text(tmp_path / "mail/a.mbox", f"From a Tue Jan  2 10:00:00 2001\n{mail}")
+    write_text(tmp_path / "mail/b.eml", mail.replace("1@", "2@"))
+    write_text(tmp_path / "notebooks/a.ipynb", notebook)
+    write_text(tmp_path / "lines/a.json-seq", "\x1e" + json.dumps({"text": sentence(4)}) + "\n")
+
+    sources = init(tmp_path)
+    shown = capsys.readouterr().out
+
+    assert sources["films"] == {"name": "films", "where": "films/", "language": "en"}
+    assert sources["notebooks"] == {"name": "notebooks", "where": "notebooks/", "language": "en"}
+    assert sources["mail"]["id_field"] == "id"
+    for remark in ("2 files (subtitles)", "2 files (mbox)", "1 file (ipynb)", "1 file (jsonl)"):
+        assert remark in shown
+    assert "cannot be read" not in shown
+
+
 def test_files_that_are_not_text_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,7 +58,7 @@ from resources.settings.limits import Share
 PROFANITY = {"en": ("fuck", "shit", "holy shit"), "*": ("merde",)}
 VOCABULARY = {"drugs": ("aspirin", "beta blocker"), "anatomy": ("heart",)}
 NORMALIZE = {"mojibake": True, "bidi_marks": True, "trailing_spaces": True, "max_blank_lines": 2}
-LINES = {"c4": {}, "refinedweb": {}, "remove_copyright": True}
+LINES = {"c4": {}, "refinedweb": {}, "remove_copyright": True, "remove_gutenberg": True}
 GOOD = ["a patient was given aspirin", "the river runs by the town", "to be or not to be"]
 BAD = ["buy cheap pills now", "win money fast", "login register cart checkout"]
 

@@ -7,6 +7,7 @@ from tables import cases
 from assets.filtered.kernels.line_scan import LineCount, character_classes
 from assets.filtered.line_edits import edit_lines
 from resources.settings.filtering.filter_steps import C4Lines, LinesConfig, RefinedWebLines
+from resources.settings.filtering.presets import expand_presets
 
 PAPER = C4Lines()
 DATATROVE = C4Lines(end_marks=(".", "?", "!", '"', "'"), min_words=3, count_citations=True)
@@ -185,7 +186,8 @@ def assert_equals_slow(texts: list[str], rules: C4Lines | None) -> None:
     fast, counts = edit_lines(pl.Series("text", texts, pl.String), LinesConfig(c4=rules))
     slow = [slow_c4(text, rules) for text in texts]
     assert fast.to_list() == [text for text, _ in slow]
-    assert counts.drop("copyright_notices").to_dicts() == [count for _, count in slow]
+    of_others = ("copyright_notices", "gutenberg_lines")
+    assert counts.drop(of_others).to_dicts() == [count for _, count in slow]
 
 
 @pytest.mark.slow
@@ -401,6 +403,66 @@ def test_prose_on_copyright_stays(prose: str) -> None:
     assert (text, counts["copyright_notices"]) == (prose, 0)
 
 
+LICENCE = "START: FULL LICENSE\nThe Project Gutenberg License.\n"
+BOOK = "I.\n\nBees fly.\n* * *\nThe end."
+START, END = "*** START OF THE PROJECT GUTENBERG EBOOK", "*** END OF THE PROJECT GUTENBERG EBOOK"
+OLD_END = "*END*THE SMALL PRINT! FOR PUBLIC DOMAIN ETEXTS*Ver.04.29.93*END*"
+GUTENBERG_MARKS = [
+    (f"{START} BEES ***", f"{END} BEES ***"),
+    (f"{START} BEES ***\n\n\n", f"End of Project Gutenberg's Bees, by Ann\n\n{END} BEES ***"),
+    (f"{START} BEES\nAND BIRDS ***", f"{END} BEES\nAND BIRDS ***"),
+    (f"{START} 1984 ***  ", f"  {END} 1984 ***"),
+    (f"{START.replace('*** ', '***')} BEES***", f"{END.replace('*** ', '***')} BEES***"),
+    (f"{START.replace('THE', 'THIS')} BEES ***", f"{END.replace('THE', 'THIS')} BEES ***"),
+    (f"{START.replace('EBOOK', 'ETEXT')} BEES ***", f"{END.replace('EBOOK', 'ETEXT')} BEES ***"),
+    (f"{START} BEES ***", f"End of the Project Gutenberg EBook of Bees, by\nAnn\n\n{END} BEES ***"),
+    (OLD_END, f"{END} BEES ***"),
+    (f"   {OLD_END}\n\n\n", "End of Project Gutenberg Etext of Bees"),
+    ("*END THE SMALL PRINT! FOR PUBLIC DOMAIN ETEXTS*Ver.10/04/01*END*", f"{END} BEES ***"),
+    ("*END THE SMALL PRINT! FOR COPYRIGHT PROTECTED ETEXTS*END*", f"{END} BEES ***"),
+    (OLD_END, "End of The Project Gutenberg Etext of Bees, by Ann"),
+    (OLD_END, "End of this Project Gutenberg Etext of Bees"),
+    (OLD_END, "End of the Project Gutenberg EBook of Bees\nby Ann Lee"),
+    (OLD_END, "End of Project Gutenberg's Etext of Bees"),
+]
+
+
+@pytest.mark.parametrize(("header", "footer"), GUTENBERG_MARKS)
+def test_the_header_and_licence_of_project_gutenberg_go(header: str, footer: str) -> None:
+    licence = LICENCE if END[:11] in footer else ""
+    head = f"The Project Gutenberg eBook of Bees\n\n**Small Print**\n{header}\n\n"
+    text = f"{head}{BOOK}\n\n\n{footer}\n\n{licence}"
+
+    left, counts = edit(text, remove_gutenberg=True)
+
+    assert left == BOOK
+    assert counts["gutenberg_lines"] == text.count("\n") - BOOK.count("\n")
+    assert counts["line_words"] == len(BOOK.split())
+    assert (edited(text), edit(text)[1]["gutenberg_lines"]) == (text, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"A book of Project Gutenberg has the line {START} BEES ***\nand more.",
+        f'# skip "{START}" and\n# "{END}"\nprint(1)\n',
+        f"{START} BEES ***\n",
+        "THE PROJECT GUTENBERG EBOOKS are read by many.\n\n*** END ***\n",
+        "x\n" * 30_000 + f"{START} BEES ***\nand more.",
+        f"Bees.\n{END} BEES ***\n" + "x\n" * 30_000,
+        f"{BOOK}\n\nEnd of Project Gutenberg's Etext\nand on.\nAnd on. PROJECT GUTENBERG E",
+    ],
+)
+def test_what_tells_of_gutenberg_stays(text: str) -> None:
+    assert edit(text, remove_gutenberg=True) == edit(text)
+
+
+def test_the_domain_books_removes_gutenberg_headers() -> None:
+    for domain, removes in {"books": True, "general": None, "code": None}.items():
+        lines = expand_presets({"presets": ["balanced"]}, domain).get("lines", {})
+        assert lines.get("remove_gutenberg") == removes
+
+
 def test_edits_come_in_order() -> None:
     text, counts = edit(
         "THE RIVER ROSE IN THE NIGHT.\nThe river rose in the night.\n"
@@ -422,7 +484,7 @@ def test_an_empty_column_stays_empty() -> None:
     texts, counts = edit_lines(pl.Series("text", [], pl.String), config)
 
     assert texts.equals(pl.Series("text", [], pl.String), check_dtypes=True, check_names=True)
-    names = [*(count.name.lower() for count in LineCount), "copyright_notices"]
+    names = [*(count.name.lower() for count in LineCount), "copyright_notices", "gutenberg_lines"]
     assert counts.schema == dict.fromkeys(names, pl.Int64)
 
 

@@ -9,6 +9,7 @@ ARCHIVES = frozenset({"zip", "tar", "tgz", "gz", "zst", "bz2", "xz", "7z", "rar"
 FIELD_FILTER = "field_filter"  # what becomes of a record that a filter skips
 OTHER_MEMBER = "other_member"
 NESTED_ARCHIVE = "nested_archive"
+ATTACHMENT, OUTPUT, NAVIGATION = "attachment", "notebook_output", "navigation_document"
 MEMBER_KINDS = ("link", "device", "sparse", "unknown")
 OTHER_STATUS, OTHER_CONTENT_TYPE, OTHER_RECORD = "http_status", "other_content_type", "other_record"
 OTHER_NAMESPACE, REDIRECT, EMPTY_PAGE = "other_namespace", "redirect", "empty_page"  # of a wiki
@@ -19,7 +20,7 @@ RECORD_TYPES = (  # of WARC
 )
 LEFT_OUT = frozenset(  # all reasons: what is left out for them is no document that was lost
     {OTHER_MEMBER, NESTED_ARCHIVE, OTHER_STATUS, OTHER_CONTENT_TYPE, OTHER_RECORD}
-    | {OTHER_NAMESPACE, REDIRECT, EMPTY_PAGE, OTHER_POST, OTHER_XML}
+    | {OTHER_NAMESPACE, REDIRECT, EMPTY_PAGE, OTHER_POST, OTHER_XML, ATTACHMENT, OUTPUT, NAVIGATION}
     | {f"{kind}_member" for kind in MEMBER_KINDS}
     | {f"{kind}_record" for kind in RECORD_TYPES}
 )

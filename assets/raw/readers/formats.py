@@ -1,10 +1,10 @@
 """The formats that are read: the one place that decides by the format of a file.
 
-To add one, write `read_NAME.py` with a function that yields the records of a file and its `Format`,
-name that in FORMATS, and its name in `FILE_FORMATS` (resources/settings/sources.py), so that a
-source may set it as its `format`. For records that are read front to back, a name, endings and the
-function are enough. Another package names its `Format` as an entry point of `tokenmill.readers`:
-its endings count as ours do, except that ours come first.
+To add one, write `read_NAME.py` with a function `read` that yields the records of a file, name it
+in WHEN_NEEDED, and in `FILE_FORMATS` (resources/settings/sources.py), so that a source may set it
+as its `format`. A `Format` of its own, in AT_ONCE, says more than name and endings. Another package
+names its `Format` as an entry point of `tokenmill.readers`: its endings count as ours do, except
+that ours come first.
 """
 
 from __future__ import annotations
@@ -34,23 +34,36 @@ from resources.settings.plug_ins import PlugInError, load_plug_in, plug_ins, wit
 from resources.settings.sources import SourceConfig
 
 
-def when_called(module: str, name: str) -> Callable[..., Any]:
-    """Return a function of a reader that few sources need: its module is imported when called."""
-    return lambda *given: getattr(import_module(f"assets.raw.readers.{module}"), name)(*given)
+def _imported(name: str, function: str) -> Callable[..., Any]:
+    """Return a function of read_NAME.py, which is imported when it is called."""
+    return lambda *given: getattr(import_module(f"assets.raw.readers.read_{name}"), function)(
+        *given
+    )
 
 
-XML = Format(
-    "xml",
-    (".xml",),
-    when_called("read_xml", "read_xml"),
-    unit="byte",
-    borders=when_called("read_xml", "xml_borders"),
-    index="first",
-    is_member=False,
-    is_container=True,
-    has_pages=True,
+def _when_needed(name: str, *endings: str, **others: Any) -> Format:
+    """Return the format of read_NAME.py, which is imported when a file of it is read."""
+    return Format(name, endings, _imported(name, "read"), **others)
+
+
+WHEN_NEEDED = (
+    _when_needed("subtitles", ".srt", ".vtt"),
+    _when_needed("ipynb", ".ipynb"),
+    _when_needed("mbox", ".mbox", ".mbx", ".eml"),
+    _when_needed("epub", ".epub"),
+    _when_needed(
+        "xml",
+        ".xml",
+        unit="byte",
+        borders=_imported("xml", "find_borders"),
+        index="first",
+        is_member=False,
+        is_container=True,
+        has_pages=True,
+    ),
 )
-OURS = (JSONL, JSON, CSV, TSV, PARQUET, ARROW, TEXT, MARKDOWN, HTML, WARC, WET, TAR, XML)
+AT_ONCE = (JSONL, JSON, CSV, TSV, PARQUET, ARROW, TEXT, MARKDOWN, HTML, WARC, WET, TAR)
+OURS = (*AT_ONCE, *WHEN_NEEDED)
 ZIP = zip_of(lambda ending: member_format(ending))
 FORMATS = {each.name: each for each in (*OURS, ZIP)}
 ENDINGS = {ending: name for name, each in FORMATS.items() for ending in each.endings}

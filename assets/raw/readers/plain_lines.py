@@ -86,7 +86,7 @@ def split_run(run: LineRun, source: SourceConfig) -> tuple[NDArray[np.int64], pl
     lines = np.empty((most_lines, 3), np.uint64)
     with _buffers(NUM_COLUMNS + 1, len(run.data) + 1 + 2 * PADDING) as buffers:
         data, columns = buffers[0], buffers[1:]
-        num_bytes = _fill(data, _refuse_invalid(run.data))
+        num_bytes = _fill(data, _refuse_invalid(_without_commas(run.data)))
         num_lines, num_plain = split_json_lines(
             data,
             (np.uint64(num_bytes), np.uint64(source.max_record_bytes)),
@@ -128,6 +128,12 @@ def _fill(buffer: NDArray[np.uint8], lines: bytes) -> int:
         return len(lines)
     buffer[len(lines)] = ord("\n")
     return len(lines) + 1
+
+
+def _without_commas(data: bytes) -> bytes:
+    """Return lines with spaces for the commas behind objects, if the first lines end in some."""
+    is_array = b"},\n" in data[: data.find(b"\n", data.find(b"\n") + 1) + 1]
+    return data.replace(b"},\n", b"} \n") if is_array else data
 
 
 def _refuse_invalid(data: bytes) -> bytes:

@@ -25,7 +25,7 @@ from assets.raw.readers.formats import format_of
 from assets.raw.readers.input_file import BEGIN, STREAM_END, Border, InputFile, Slice, Span
 from assets.raw.readers.input_record import InputRecord, LineRun, Patch
 from assets.raw.readers.plain_lines import LEAST_BYTES, add_lines
-from assets.raw.readers.read_lines import halves, lines_before, run_records
+from assets.raw.readers.read_lines import BYTES_BEFORE, halves, lines_before, run_records
 from assets.raw.readers.read_tables import group_bytes, parquet_metadata
 from resources.settings.sources import SourceConfig
 
@@ -58,7 +58,7 @@ def whole(file: InputFile) -> Slice:
 def byte_spans(file: InputFile, file_slice: Slice) -> list[tuple[int, int]]:
     """Return the ranges of bytes that a slice is read from, without the end of its last line."""
     if file_slice.unit == "bytes":
-        return [(max(file_slice.start - 1, 0), file_slice.stop)]
+        return [(max(file_slice.start - BYTES_BEFORE, 0), file_slice.stop)]
     if file_slice.unit == "stream":
         return [(0, file.bytes)]
     index = {"first": [(0, 1)], "last": [(file.bytes - 1, file.bytes)]}

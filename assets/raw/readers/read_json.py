@@ -19,7 +19,7 @@ from assets.raw.readers.input_record import MAX_DEPTH, TOO_DEEP, InputRecord, pa
 from assets.raw.readers.read_lines import Line, split_lines
 from resources.settings.sources import SourceConfig
 
-WHITESPACE = " \t\n\r\ufeff"
+WHITESPACE = " \t\n\r\ufeff\x1e"  # with the separator of RFC 7464
 RAW_DECODE = json.JSONDecoder().raw_decode
 STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
@@ -90,7 +90,7 @@ def _read_values(window: _Window, max_bytes: int) -> Iterator[InputRecord]:
     is_array = window.text[start : start + 1] == "["
     position, row, error = start + is_array, 0, ""
     while not error:
-        position = _skip(window.text, position, WHITESPACE + "," * (is_array and row > 0))
+        position = _skip(window.text, position, WHITESPACE + "," * (row > 0))
         end, error = _value_end(window.text, position)
         is_cut = bool(error) or end == len(window.text)
         if is_cut and not window.is_complete and len(window.text) - position <= max_bytes:

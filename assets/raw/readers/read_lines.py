@@ -4,6 +4,10 @@ One `split` cuts the lines of a 1 MiB block. A line above the cap is skipped to 
 held in memory. The row of a JSON line is the byte offset of its start in the uncompressed stream:
 the line number of a slice in the middle of a file is unknown without reading everything before it,
 which is done only for slices with a record in quarantine.
+
+Three more forms of JSON lines are read, since no plain line can be one: the elements of an array, a
+line each; records that a carriage return alone ends; and, behind a record separator each, those of
+RFC 7464, of which none is longer than a line.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,6 +15,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, takewhile
 from typing import NamedTuple
+
+import numpy as np
 
 from assets.raw.readers.borders import KernelRecords, Lines, text_borders
 from assets.raw.readers.decompress import BrokenStream, read_blocks
@@ -28,7 +34,10 @@ from assets.raw.readers.input_record import RAW_LIMIT_BYTES, InputRecord, LineRu
 from resources.settings.sources import SourceConfig
 
 BOM = b"\xef\xbb\xbf"
+BYTES_BEFORE = 2  # a slice, that tell whether a line starts with it
 RUN_BYTES = 4 << 20  # of lines that are read together
+BRACKETS = (b"[", b"]", b"],", b",")  # lines between the elements of an array
+SEPARATOR = 0x1E  # RFC 7464, 2.2: it stands in no JSON text
 
 
 class Line(NamedTuple):
@@ -96,12 +105,12 @@ def read_jsonl(
     Runs of whole lines come first; what is behind a break or a giant line comes as records.
     """
     start, stop = (0, STREAM_END) if cut.unit == "stream" else (cut.start, cut.stop)
-    before = max(start - 1, 0)  # this byte tells whether a line starts at `start`
+    before = max(start - BYTES_BEFORE, 0)
     known = cut.span if cut.unit == "records" else Span(Border(before, 0, before, 0, 0), WHOLE.end)
     first, end = known
     if file.compression is None:
         end = Border(stop, 0, stop, 0, 0)
-    blocks = read_blocks(file, first, end.place)
+    blocks = as_lines(read_blocks(file, first, end.place))
     number = 1
     for piece in split_runs(blocks, (first.offset, stop), source.max_record_bytes):
         if piece.offset >= stop:
@@ -175,11 +184,61 @@ def _within(run: LineRun, start: int, stop: int) -> LineRun:
 
 
 def line_record(line: Line, number: int) -> InputRecord | None:
-    """Return the record of a JSON line, None if it is blank."""
+    """Return the record of a JSON line, None if it is blank or a bracket of an array."""
     data = line.data.removeprefix(BOM) if line.offset == 0 else line.data
     if line.error:
         return InputRecord(line.offset, None, data, line.error, number)
-    return parse_record(line.offset, data, number) if data and not data.isspace() else None
+    if not (shown := data.strip()) or shown in BRACKETS:
+        return None
+    record = parse_record(line.offset, data, number)
+    if record.error and (element := _element(shown)) != shown:
+        found = parse_record(line.offset, element, number)
+        return record if found.error else found._replace(raw=data)
+    return record
+
+
+def _element(line: bytes) -> bytes:
+    """Return an element of an array without the comma, and the one bracket, at its ends."""
+    line = line.removesuffix(b",")
+    if line.startswith(b"[") == line.endswith(b"]"):
+        return line
+    return line.removeprefix(b"[").removesuffix(b"]")
+
+
+def as_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the bytes of JSON lines with a newline, and no other byte, at the end of each record.
+
+    A carriage return between two objects is one, as a comma would be there inside of a third; so is
+    a record separator, which at the start of a line becomes a space.
+    """
+    last, held = b"\n", b""
+    try:
+        for block in blocks:
+            data = held + block
+            held = data[-1:] if data.endswith(b"\r") else b""  # until what follows it is known
+            if data := data[: len(data) - len(held)]:
+                yield _ended(data, last)
+                last = data[-1:]
+    except BrokenStream:
+        yield held
+        raise
+    yield held
+
+
+def _ended(data: bytes, last: bytes) -> bytes:
+    if b"\r" not in data and SEPARATOR not in data:
+        return data
+    codes = np.frombuffer(b"%b%b\0" % (last, data), np.uint8)
+    inner = codes[1:-1]
+    at = np.flatnonzero((inner == SEPARATOR) | (inner == ord("\r")))
+    before, after, is_separator = codes[at], codes[at + 2], inner[at] == SEPARATOR
+    is_end = is_separator | ((before == ord("}")) & (after == ord("{")))
+    if not is_end.any():
+        return data
+    ended = inner.copy()
+    ended[at[is_end]] = ord("\n")
+    ended[at[is_separator & (before == ord("\n"))]] = ord(" ")
+    return ended.tobytes()
 
 
 def run_records(run: LineRun, max_bytes: int) -> Iterator[InputRecord]:
@@ -203,9 +262,9 @@ def halves(run: LineRun) -> list[LineRun]:
 
 
 def lines_before(file: InputFile, offset: int) -> int:
-    """Count the lines of a plain file that start before a byte offset."""
+    """Count the JSON lines of a plain file that start before a byte offset."""
     num_newlines, left = 0, offset - 1  # a newline at `offset` - 1 ends the last of them
-    blocks = read_blocks(file, stop=offset)
+    blocks = as_lines(read_blocks(file, stop=offset))
     while left > 0 and (block := next(blocks, b"")):
         num_newlines += block.count(b"\n", 0, left)
         left -= len(block)
@@ -261,7 +320,7 @@ def _paragraph_borders(file: InputFile, source: SourceConfig, part_bytes: int) -
 
 JSONL = Format(
     "jsonl",
-    (".jsonl", ".ndjson"),
+    (".jsonl", ".ndjson", ".json-seq"),
     read_jsonl,
     unit="byte",
     borders=_line_borders,

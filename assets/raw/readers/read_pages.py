@@ -34,6 +34,15 @@ def read_page(
     file: InputFile, source: SourceConfig, _cut: Slice = WHOLE_FILE
 ) -> Iterator[InputRecord]:
     """Yield the one record of a Markdown or HTML file; an empty file has none."""
+    data = whole_file(file, source)
+    if isinstance(data, InputRecord):
+        yield data
+    elif data:
+        yield page_record(0, data, file.format, source)
+
+
+def whole_file(file: InputFile, source: SourceConfig) -> bytes | InputRecord:
+    """Return the content of a file, or its fault: it is broken, or above `max_record_bytes`."""
     data, error = bytearray(), ""
     try:
         for block in read_blocks(file):
@@ -43,10 +52,7 @@ def read_page(
                 break
     except BrokenStream as broken:
         error, data = broken.reason, data or bytearray(broken.head)
-    if error:
-        yield InputRecord(0, None, bytes(data[:RAW_LIMIT_BYTES]), error)
-    elif data:
-        yield page_record(0, bytes(data), file.format, source)
+    return InputRecord(0, None, bytes(data[:RAW_LIMIT_BYTES]), error) if error else bytes(data)
 
 
 def page_record(row: int, data: bytes, file_format: str, source: SourceConfig) -> InputRecord:

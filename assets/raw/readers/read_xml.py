@@ -48,7 +48,7 @@ class _Site(NamedTuple):
     names: tuple[str, str]  # of files and of categories, each with a bar between them
 
 
-def read_xml(file: InputFile, source: SourceConfig, cut: Slice) -> Iterator[InputRecord]:
+def read(file: InputFile, source: SourceConfig, cut: Slice) -> Iterator[InputRecord]:
     """Yield the records of a slice; a file with another root is left out."""
     try:
         head = next(read_blocks(file), b"")
@@ -74,7 +74,7 @@ def root_of(head: bytes) -> str:
     return found[1].decode("utf-8", "replace") if found else ""
 
 
-def xml_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> Iterator[Border]:
+def find_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> Iterator[Border]:
     """Yield borders between pages of MediaWiki; BrokenStream for other files."""
     if root_of(next(read_blocks(file), b"")) != "mediawiki":
         raise BrokenStream("answers may be anywhere")

@@ -39,6 +39,7 @@ UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError),
     *(ValueError, IndexError, KeyError, OverflowError, struct.error),
 )
+Members = list[zipfile.ZipInfo]
 FormatOf = Callable[[str], Format | None]  # of a member, by its ending
 
 
@@ -64,7 +65,7 @@ def _read_zip(
     """Yield the records of the members of a slice, and one of each that cannot be read."""
     with open_input(file) as stream:
         try:
-            archive, members = _open(stream, file)
+            archive, members = open_archive(stream, file)
         except UNREADABLE as error:
             raise_unless_of_content(error)
             head = file_head(file)
@@ -82,7 +83,7 @@ def _borders(file: InputFile, _source: SourceConfig, part_bytes: int) -> Iterato
     """Yield borders between members behind every `part_bytes` of their content, and the end."""
     with open_input(file) as stream:
         try:
-            _, members = _open(stream, file)
+            _, members = open_archive(stream, file)
         except UNREADABLE as error:
             raise_unless_of_content(error)
             raise BrokenStream(str(error)) from error
@@ -95,7 +96,9 @@ def _borders(file: InputFile, _source: SourceConfig, part_bytes: int) -> Iterato
     yield Border(file.bytes, 0, size, len(members), 0)
 
 
-def _open(stream: BinaryIO, file: InputFile) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:
+def open_archive(
+    stream: BinaryIO, file: InputFile
+) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:
     """Return an archive and its members by place; one of UNREADABLE if it cannot be read."""
     if file.compression is not None:
         raise ValueError(f"a compressed zip is not read; unpack the .{file.compression}")
@@ -128,7 +131,7 @@ def _member_records(
         yield InputRecord(0, None, shown_name(name), left_out=why_left_out(suffix))
         return
     try:
-        data = _unpack(archive, member)
+        data = unpack(archive, member)
     except UNREADABLE as error:
         raise_unless_of_content(error)
         reason = f"zip member {name[:200]!r} cannot be read: {error}"
@@ -141,7 +144,8 @@ def _member_records(
         yield record._replace(fields=fields, raw=None if fields else record.raw)
 
 
-def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+def unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Return the content of a member; one of UNREADABLE if it is damaged, or no sound size."""
     size, packed = member.file_size, member.compress_size
     if member.flag_bits & ENCRYPTED:
         raise ValueError("it is encrypted")

@@ -76,7 +76,7 @@ HTML_REMARKS = {
     "text": "HTML, of which the text is kept",
     "page": "pages in HTML, of which the main text is kept",
 }
-WITHOUT_FIELDS = {"txt", "warc", "xml"}
+WITHOUT_FIELDS = {"txt", "warc", "xml", "subtitles", "ipynb"}
 GITIGNORE = f"/{STORE_NAME}/\n/.dagster/*\n!/.dagster/dagster.yaml\n"
 HEAD = """\
 # The corpus in one file. `corpus config` lists every key; unknown ones are refused.

@@ -173,6 +173,11 @@ class RefinedWebLines(FrozenModel):
 class LinesConfig(FrozenModel):
     """Line-wise corrections, in this order; with all of them off, lines are only counted."""
 
+    remove_gutenberg: bool = Field(
+        default=False,
+        description="removes Project Gutenberg's header and licence, up to the mark behind which a "
+        "book starts and from the one at which it ends",
+    )
     c4: C4Lines | None = Field(default=None, description="C4's line rules")
     refinedweb: RefinedWebLines | None = Field(default=None, description="RefinedWeb's line rules")
     remove_copyright: bool = Field(

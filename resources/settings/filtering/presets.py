@@ -85,7 +85,7 @@ BALANCED: dict[str, Layer] = {
     "web": {"rules": {"page": _WEB, "c4": _PLACEHOLDERS}},
     "reference": {"rules": {"page": _CURATED}},
     "science": {"rules": {"page": _CURATED}},
-    "books": {"rules": {"page": _CURATED}},
+    "books": {"rules": {"page": _CURATED}, "lines": {"remove_gutenberg": True}},
     "medical": {"rules": {"page": _CURATED}},
     "code": {"rules": {"page": None, "code": _CODE}},
 }
