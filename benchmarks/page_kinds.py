@@ -29,6 +29,7 @@ import numpy as np  # noqa: E402
 import polars as pl  # noqa: E402
 from balanced_quality import read_list  # noqa: E402
 from corpus_texts import read_texts  # noqa: E402
+from good_kinds import good_texts  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 from planted_junk import KINDS, Junk, Page, plant  # noqa: E402
 from training_junk import plant_more  # noqa: E402
@@ -47,9 +48,11 @@ ASIDE_PER_KIND = 1_000
 # Of squared weights, on terms scaled to a deviation of 1: with 40, unseen clean text under the same
 # share of rejections leaves 5 % more of menus and cut pages; 1 to 8 differ little.
 PENALTY = 3.0
+FEW = 30  # documents of a language
+GOOD_A_KIND = 150  # texts of each kind and language of good_kinds.py
 STEPS = 9  # of Newton's method; more change no decision
 CELL_WEIGHT = 400  # documents: a larger cell of clean text counts no more
-SOURCE_WEIGHT = {"web": 3.0, "code": 0.5}
+SOURCE_WEIGHT = {"web": 3.0, "code": 0.5, "notation": 0.3}
 JUNK_WEIGHT = 0.6
 LENGTHS = (500, 2_000, 20_000)  # characters, between these classes
 CLASSES = ("<500", "500-2000", "2000-20000", ">20000")
@@ -106,7 +109,8 @@ def clean_of(documents: pl.DataFrame) -> Clean:
         inner.str.json_path_match("$.family").alias("family"),
         lang=pl.col("lang").fill_null("-"),
     ).filter(~pl.col("id").is_in(junk_ids()))
-    documents = pl.concat([documents, excerpts_of(documents)])
+    made = [excerpts_of(documents), beginnings_of(documents), good_kinds_of(documents)]
+    documents = pl.concat([documents, *made])
     classes = np.searchsorted(LENGTHS, documents["text"].str.len_chars(), side="right")
     lengths = pl.Series("length", np.array(CLASSES)[classes])
     cells = documents.select(pl.format("{} {} {}", "source", "lang", lengths)).to_series()
@@ -128,6 +132,22 @@ def excerpts_of(documents: pl.DataFrame) -> pl.DataFrame:
     paragraph = pl.col("text").str.slice(0, 20_000).str.extract(PARAGRAPH)
     chosen = documents.filter(is_prose).with_columns(paragraph.alias("text"))
     return chosen.drop_nulls("text").with_columns(pl.lit("excerpt").alias("source"))
+
+
+def beginnings_of(documents: pl.DataFrame) -> pl.DataFrame:
+    """Return short beginnings of documents in languages that have few, so that none is noise."""
+    few = documents.filter(pl.len().over("lang") < FEW, ~pl.col("source").is_in(["code", "web"]))
+    cuts = [few.with_columns(pl.col("text").str.slice(start, 160)) for start in (0, 400, 800)]
+    return pl.concat(cuts).with_columns(pl.lit("beginning").alias("source"))
+
+
+def good_kinds_of(documents: pl.DataFrame) -> pl.DataFrame:
+    """Return good texts that are no prose, which few sources have as documents of their own."""
+    rows = documents.select("text", "lang", "source").rows()
+    good = good_texts(rows, GOOD_A_KIND, seed=7, is_tuning=True)
+    columns = [(text.text, text.kind, text.lang) for text in good]
+    made = pl.DataFrame(columns, orient="row", schema=["text", "source", "lang"])
+    return pl.concat([documents.clear(), made], how="diagonal")
 
 
 def junk_ids() -> list[str]:

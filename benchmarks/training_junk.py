@@ -7,10 +7,13 @@ of the same six kinds.
 from __future__ import annotations
 
 import random
+import re
+import string
 import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 
-from planted_junk import LEAST_PAGE, Family, Junk, Maker, Page, body_of, cut
+from good_kinds import NOTICES, WORDS, notices
+from planted_junk import LEAST_PAGE, PHRASES, Family, Junk, Maker, Page, body_of, cut
 
 MORE_FAMILIES: list[Family] = []
 SHELLS = (
@@ -73,6 +76,26 @@ def policy_list(maker: Maker) -> str:
     lines = [phrase for group in groups for phrase in maker.some(group, 1, 4)]
     maker.random.shuffle(lines)
     return maker.random.choice((" ", "\n", "\n\n")).join(lines)
+
+
+@more("boilerplate")
+def notice(maker: Maker) -> str:
+    """Make a page that only says why there is no page."""
+    kind = maker.random.choice(sorted(NOTICES))
+    langs = [lang for lang in sorted(NOTICES[kind]) if lang not in WORDS.kept_aside]
+    return notice_of(maker.random, kind, maker.random.choice(langs), is_tuning=True)
+
+
+def notice_of(drawn: random.Random, kind: str, lang: str, *, is_tuning: bool) -> str:
+    """Join one to four sentences of a kind of notice."""
+    own = notices(kind, lang, is_tuning=is_tuning)
+    some = drawn.sample(own, min(len(own), drawn.choice((1, 1, 2, 2, 3, 4))))
+    words = PHRASES.products + PHRASES.services + PHRASES.places
+    site = f"{drawn.choice(PHRASES.names).lower().replace(' ', '-')}.example"
+    text = drawn.choice((" ", "\n", "\n\n")).join(some).replace("{s}", site)
+    text = re.sub(r"\{w\}", lambda _: drawn.choice(words), text)
+    text = text.replace("{n}", str(drawn.randint(20, 5000)))
+    return f"{site}\n{text}" if drawn.random() < 0.2 else text
 
 
 @more("boilerplate")
@@ -228,6 +251,37 @@ def assembly(maker: Maker) -> str:
         f"{pick(('r1', 'eax', 'x0', '%rsi'))}, {pick(('#', '0x', '$'))}{draw(0, 9999):x}"
         for _ in range(maker.between(10, 150))
     )
+
+
+@more("machine noise")
+def dump_with_places(maker: Maker) -> str:
+    """Dump bytes in groups, with their places, and with their letters or without."""
+    draw, width = maker.random.randint, maker.random.choice((1, 2, 4))
+    prefix, has_letters = maker.random.choice(("", "", "0x")), maker.random.random() < 0.6
+    lines = []
+    for row in range(maker.between(3, 60)):
+        data = maker.random.randbytes(16)
+        if maker.random.random() < 0.4:
+            data = data[: draw(0, 15)].ljust(16, b"\0")
+        groups = " ".join(prefix + data[i : i + width].hex() for i in range(0, 16, width))
+        letters = "".join(chr(byte) if 32 < byte < 127 else "." for byte in data)
+        lines.append(f"{row * 16:08x}: {groups}" + f"  {letters}" * has_letters)
+    return "\n".join(lines)
+
+
+@more("machine noise")
+def codes(maker: Maker) -> str:
+    """Write keys, hashes and parts of encoded data, some to a line."""
+    signs = maker.random.choice(
+        (
+            "ABCDEFGHJKLMNPQRSTUVWXYZ23456789",
+            "0123456789abcdef",
+            string.ascii_letters + "0123456789+/",
+        )
+    )
+    length, a_line = maker.random.randint(6, 40), maker.random.randint(1, 8)
+    tokens = ["".join(maker.random.choices(signs, k=length)) for _ in range(maker.between(8, 200))]
+    return "\n".join(" ".join(tokens[i : i + a_line]) for i in range(0, len(tokens), a_line))
 
 
 @more("machine noise")

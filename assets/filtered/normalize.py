@@ -23,9 +23,10 @@ from resources.settings.filtering.filter_steps import NormalizeConfig
 # Line ends have a switch of their own. U+200C and U+200D stay: Persian and emoji need them.
 CONTROL_CHARACTERS = r"[\x00-\x08\x0E-\x1F\x7F-\x84\x86-\x9F\u{200B}\u{2060}\u{FEFF}]"
 SOFT_HYPHEN = r"\x{AD}"
-# U+200B stays beside a character of these: they write no blanks between words (UAX 14, class SA).
+# U+200B stays beside a character of these: they write no blanks between words (UAX 14, classes SA,
+# ID and AS).
 SPACELESS = (
-    r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Ahom}"
+    r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Ahom}\p{Javanese}\p{Hiragana}\p{Katakana}\p{Han}"
     r"\p{Tai_Le}\p{New_Tai_Lue}\p{Tai_Tham}\p{Tai_Viet}]"
 )
 WORD_BREAK = rf"({SPACELESS}\u{{200B}}|\u{{200B}}{SPACELESS})"

@@ -44,11 +44,13 @@ class PageWords(msgspec.Struct, frozen=True):
 
     function_words: articles, prepositions, pronouns ..., a third to a half of prose in most
     languages, next to nothing of menus, keywords and noise. frame_phrases: what surrounds the text
-    of a page. more_patterns: links at the end of a teaser.
+    of a page. notice_phrases: what pages say that have no text, and spam. more_patterns: links at
+    the end of a teaser.
     """
 
     function_words: dict[str, str]
     frame_phrases: dict[str, list[str]]
+    notice_phrases: dict[str, list[str]]
     more_patterns: list[str]
 
 

@@ -20,7 +20,10 @@ from assets.filtered.word_lists import NO_LISTS, WordLists, count_listed
 from assets.text.buffers import spans_in, text_buffers
 from resources.made_once import made_once
 
-LISTED = ["list_words", "other_stop_words", "other_vocabulary_words"]  # of `count_listed`
+LISTED = [  # of `count_listed`
+    *("list_words", "other_stop_words", "other_vocabulary_words", "other_vocabulary_categories")
+]
+NOTICE = 2  # the bit of the second category of `page_lists`
 TAIL = 60  # characters of the end in which a link to the rest is looked for
 TYPICAL_PAIR, PAIR_WEIGHT = 6.2, 20  # mean score of letter pairs in prose, and its weight in pairs
 SHORT = 600  # characters
@@ -79,9 +82,13 @@ def _count(texts: pl.Series, known: pl.DataFrame | None = None) -> pl.DataFrame:
     if not set(LISTED) <= set(counts.columns):
         languages = pl.repeat(None, len(texts), dtype=pl.String, eager=True)
         counts = counts.hstack(count_listed(texts, languages, NO_LISTS, page_lists())[LISTED])
-    has_more = pl.col("text").str.slice(-TAIL).str.contains(_more_pattern()).cast(pl.Float64)
-    stripped = _stripped(*text_buffers(texts.rechunk()))
-    return counts.hstack(stripped.select(has_more=has_more))
+    text = pl.col("text").str
+    stripped = _stripped(*text_buffers(texts.rechunk())).select(
+        has_more=text.slice(-TAIL).str.contains(_more_pattern()).cast(pl.Float64),
+        commands=text.count_matches("\\", literal=True),
+        cells=text.count_matches("|", literal=True) + text.count_matches("\t", literal=True),
+    )
+    return counts.hstack(stripped)
 
 
 def _stripped(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> pl.DataFrame:
@@ -108,12 +115,14 @@ def pair_scores() -> NDArray[np.uint8]:
 
 @cache
 def page_lists() -> WordLists:
-    """Return the function words, and the phrases around the text of a page as a vocabulary."""
-    words = [word for line in load_words().function_words.values() for word in line.split()]
-    phrases = [phrase for own in load_words().frame_phrases.values() for phrase in own]
-    return WordLists(
-        stop_words=tuple(dict.fromkeys(words)), vocabulary={"frame": tuple(dict.fromkeys(phrases))}
-    )
+    """Return the function words, and the phrases of a frame and of notices as a vocabulary."""
+    lists = load_words()
+    words = [word for line in lists.function_words.values() for word in line.split()]
+    phrases = {
+        name: tuple(dict.fromkeys(phrase for own in by_language.values() for phrase in own))
+        for name, by_language in (("frame", lists.frame_phrases), ("notice", lists.notice_phrases))
+    }
+    return WordLists(stop_words=tuple(dict.fromkeys(words)), vocabulary=phrases)
 
 
 @cache
@@ -139,6 +148,9 @@ _ends_in_long_line = _is(pl.col("last_characters") >= LONG_LINE)
 FEATURES: dict[str, pl.Expr] = {
     "function": _share("other_stop_words", "list_words"),
     "frame": _share("other_vocabulary_words", "list_words").sqrt(),
+    "notice": _is(pl.col("other_vocabulary_categories") & NOTICE > 0),
+    "commands": _share("commands", "words").clip(0, 1).sqrt(),
+    "cells": _share("cells", "words").clip(0, 1).sqrt(),
     "more": pl.col("has_more"),
     "log_words": (pl.col("words") + 1).log() / 5,
     "word_length": _share("word_characters", "words").clip(1, 60).log(),

@@ -22,7 +22,9 @@ JUNK = {
     "keyword_spam": "cheap shoes, cheap shoes online, best shoes cheap, shoes discount, buy shoes, "
     "shoes sale, running shoes cheap, shoes price, order shoes",
     "link_lists": "http://a.example.com/x\nhttp://b.example.org/y\nwww.c.example.net/z.html",
-    "machine_noise": "8f3a 9c77 1b00 ffe2 00 4d5a\n0x7ffe 0x003c aGVsbG8gd29y bGQgZm9vYmF6\n" * 3,
+    "machine_noise": "mQINBFit2ioBEADhWpZ8/wvZ6hUTiXOwQHXMAlaFHcPH9hAtr4F1y2+OYdbtMuth\n"
+    "lqqwp028AqyY+PRfVMtSYMbjuQuu5byyKR01BbqYhuS3jtqQmljZ/bJvXqnmiVXh\n"
+    "38UuLa+z077PxyxQhu5BbqntTPQMfiyqEiU+BKbq2WmANUKQf+1AmZY/IruOXbnq",
     "truncated_pages": "The river rose twice in the spring, and the people of the valley ...\n"
     "Read more",
 }

@@ -1,4 +1,4 @@
-"""Good texts that are no prose stay under `balanced`, and pages that say why there is no page go."""
+"""Good texts of any kind stay under `balanced`, and pages that say why there is no page go."""
 
 from prelude import pl, pytest
 
@@ -9,22 +9,26 @@ from resources.settings.filtering.filters import FilterConfig
 
 GOOD = {
     "table": "| Planet | Mass (10^24 kg) | Day (h) | Moons |\n|---|---|---|---|\n"
-    "| Mercury | 0.330 | 4222.6 | 0 |\n| Venus | 4.87 | 2802.0 | 0 |\n| Earth | 5.97 | 24.0 | 1 |\n"
-    "| Mars | 0.642 | 24.7 | 2 |\n| Jupiter | 1898 | 9.9 | 95 |\n| Saturn | 568 | 10.7 | 146 |",
+    "| Mercury | 0.330 | 4222.6 | 0 |\n| Venus | 4.87 | 2802.0 | 0 |\n"
+    "| Earth | 5.97 | 24.0 | 1 |\n| Mars | 0.642 | 24.7 | 2 |\n"
+    "| Jupiter | 1898 | 9.9 | 95 |\n| Saturn | 568 | 10.7 | 146 |",
     "facts": "Einwohner: 48.211\nFläche: 112,4 km²\nHöhe: 241 m\nPostleitzahl: 37574\n"
-    "Bürgermeisterin: Sabine Kurz\nGegründet: 1208\nPartnerstadt: Thiers\nBundesland: Niedersachsen",
+    "Bürgermeisterin: Sabine Kurz\nGegründet: 1208\n"
+    "Partnerstadt: Thiers\nBundesland: Niedersachsen",
     "log": "## 2.4.1 (2023-05-02)\n\n- Fix a crash in `read_header` when the file is empty (#812)\n"
     "- Drop Python 3.7\n\n## 2.4.0 (2023-04-11)\n\n- Add `--strict`\n- Faster `merge()`\n- Docs",
-    "log in French": "Version 1.8\n\n* Correction d'un blocage à l'ouverture des archives\n"
-    "* Ajout de l'export en CSV\n* Mise à jour des traductions\n\nVersion 1.7\n\n* Nouvelle icône",
+    "log in French": "Version 1.8\n\n* Correction d'un blocage à l'ouverture des "
+    "archives\n* Ajout de l'export en CSV\n* Mise à jour des traductions\n\n"
+    "Version 1.7\n\n* Nouvelle icône",
     "chemistry": "2 KMnO4 + 16 HCl → 2 KCl + 2 MnCl2 + 5 Cl2 + 8 H2O\n"
     "Cr2O7²⁻ + 14 H⁺ + 6 e⁻ → 2 Cr³⁺ + 7 H2O   E° = 1.33 V\nM(KMnO4) = 158.03 g/mol\n"
     "The chloride is oxidised, and manganese goes from +7 to +2.",
     "subtitles": "1\n00:00:12,480 --> 00:00:14,900\nWhere were you last night?\n\n"
     "2\n00:00:15,100 --> 00:00:16,720\nI told you. At home.\n\n"
     "3\n00:00:17,000 --> 00:00:19,300\nThat's not what the doorman says.",
-    "dialogue": "LEHRER: Wer hat die Aufgabe gelöst?\nJONAS: Ich nicht.\nMIA: Ich habe es versucht.\n"
-    "LEHRER: Und?\nMIA: Es bleibt immer ein Rest.\nJONAS: Bei mir auch.",
+    "dialogue": "LEHRER: Wer hat die Aufgabe gelöst?\nJONAS: Ich nicht.\n"
+    "MIA: Ich habe es versucht.\nLEHRER: Und?\nMIA: Es bleibt immer ein Rest.\n"
+    "JONAS: Bei mir auch.",
     "verse": "The lamps are lit along the quay,\nThe last of all the boats is in,\n"
     "And what was promised by the sea\nIs what the tide will now begin.",
     "recipe": "Tomato soup\n\n800 g tomatoes\n1 onion\n2 cloves of garlic\n30 ml olive oil\n"
@@ -37,12 +41,12 @@ GOOD = {
     "braille": "⠠⠞⠓⠑⠀⠟⠥⠊⠉⠅⠀⠃⠗⠕⠺⠝⠀⠋⠕⠭⠀⠚⠥⠍⠏⠎⠀⠕⠧⠑⠗⠀⠞⠓⠑⠀⠇⠁⠵⠽⠀⠙⠕⠛⠲",
     "Tibetan": "བོད་ནི་ཨེ་ཤ་ཡའི་དབུས་སུ་ཡོད་པའི་ས་ཁུལ་ཞིག་ཡིན། བོད་ཀྱི་རྒྱལ་ས་ནི་ལྷ་ས་ཡིན།",
     "Dzongkha": "འབྲུག་རྒྱལ་ཁབ་འདི་ ཧི་མ་ལ་ཡའི་རི་རྒྱུད་ནང་ལུ་ཆགས་ཏེ་ཡོདཔ་ཨིན། རྒྱལ་ས་འདི་ ཐིམ་ཕུག་ཨིན།",
-    "about a banner": "A banner that says “We use cookies to improve your experience” is not enough: "
-    "under European law the visitor must be able to refuse as easily as to accept. The authority "
-    "of the state therefore fined a publisher whose second button was grey on grey.",
-    "about a refusal": "When the reporter asked for the minutes of the meeting, the program replied "
-    "“As an AI language model, I cannot open links”. She then copied the first page by hand, and "
-    "the answer that followed named a councillor who had died nine years before.",
+    "about a banner": "A banner that says “We use cookies to improve your experience” is not "
+    "enough: under European law the visitor must be able to refuse as easily as to accept. The "
+    "authority of the state therefore fined a publisher whose second button was grey on grey.",
+    "about a refusal": "When the reporter asked for the minutes of the meeting, the program "
+    "replied “As an AI language model, I cannot open links”. She then copied the first page by "
+    "hand, and the answer that followed named a councillor who had died nine years before.",
 }
 NOTICES = {
     "javascript": [

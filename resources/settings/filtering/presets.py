@@ -33,27 +33,28 @@ _WINDOWS: Layer = {
     "max_repeated": {"ja": 0.4, "zh": 0.35, "*": 0.33},
     "min_distinct": {"zh": 0.28, "*": 0.33},
 }
-# Where about 0.8 % of the worst cells of clean text is above it, 2 % for pages that were cut, by
-# models of other documents (`benchmarks/page_kinds.py --fold`), rounded by hand: a short Greek page
-# looks like boilerplate, Japanese manuals have many short lines and few spaces.
+# Where at least 95 % of tables, logs of changes, formulas, dialogues, code, verse and lists stays
+# (`benchmarks/text_kinds.py`), and about 0.8 % of the worst cells of clean text is above it, 2 %
+# for pages that were cut, by models of other documents (`benchmarks/page_kinds.py --fold`), rounded
+# by hand: Japanese manuals have many short lines and few spaces.
 _GENERAL: Layer = {
     **_WINDOWS,
-    "max_boilerplate": 0.28,
-    "max_navigation": {"ja": 0.85, "*": 0.6},
-    "max_keyword_spam": 0.2,
+    "max_boilerplate": 0.15,
+    "max_navigation": {"ja": 0.7, "*": 0.6},
+    "max_keyword_spam": 0.25,
     "max_link_lists": 0.2,
-    "max_machine_noise": {"ja": 0.7, "*": 0.5},
-    "max_truncated": 0.8,
+    "max_machine_noise": 0.6,
+    "max_truncated": 0.75,
 }
 # The same over the pages of the web alone, which hold less code and fewer tables.
 _WEB: Layer = {
     **_GENERAL,
-    "max_boilerplate": 0.2,
-    "max_navigation": {"ja": 0.85, "*": 0.5},
+    "max_boilerplate": 0.1,
+    "max_navigation": {"ja": 0.6, "zh": 0.4, "*": 0.25},
     "max_keyword_spam": 0.16,
     "max_link_lists": 0.1,
-    "max_machine_noise": {"ja": 0.7, "*": 0.15},
-    "max_truncated": 0.78,
+    "max_machine_noise": {"ja": 0.6, "*": 0.12},
+    "max_truncated": 0.58,
 }
 # An entry may end in code or without a mark, and be a list of names.
 _CURATED: Layer = {
