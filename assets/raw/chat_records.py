@@ -2,6 +2,7 @@
 
     {"messages": [{"role": "user", "content": "..."}, ...]}          OpenAI's form, and TRL's
     {"conversations": [{"from": "human", "value": "..."}, ...]}      ShareGPT's, text_field: ...
+    {"instruction": "...", "input": "...", "output": "..."}          Alpaca's, text_field: output
 
 Beside the messages a record may have a system prompt, which becomes the first message, a list of
 tools, which the chat template gets, and as `prompt` the messages before an answer. Every other key
@@ -42,6 +43,8 @@ HARMLESS = frozenset(  # keys of a message that neither a template nor a trainer
 SYSTEM_KEYS = ("system", "system_prompt", "system_message", "system_instruction")
 TOOL_KEYS = ("tools", "functions")
 PROMPT = "prompt"
+QUESTIONS = ("instruction", PROMPT, "question", "query", "problem", "inputs")  # a text answers
+TOPICS = ("input", "context")  # what such a question is about, as of Alpaca and of Dolly
 MARKS = ("loss", "loss_weight", "train", "trainable", "training", "weight")  # 1, true: learned
 MEDIA = ("image", "images", "audio", "audios", "video", "videos")
 UNSPOKEN_BESIDE = (*MEDIA, "chat_template_kwargs")
@@ -64,10 +67,17 @@ def chat_text(fields: Mapping[str, object], field: str) -> tuple[str, dict[str, 
     """Return the text of a conversation, and the fields that it does not say.
 
     Of the messages, in `field`, these are the other keys, if there are any. Raises ChatError if the
-    field is no list of messages or its JSON text, if a message has another role than ROLES or no
-    text, if none is the assistant's, and if something else in the record cannot be rendered.
+    field is no list of messages or its JSON text, nor the answer to a question, if a message has
+    another role than ROLES or no text, if none is the assistant's, and if something else in the
+    record cannot be rendered.
     """
-    messages, others = read_messages(fields.get(field), field)
+    answered = answered_by(fields, field)
+    if answered:
+        turns, others = [Message("user", "\n\n".join(map(str, answered.values())))], []
+        messages = [*turns, Message(ASSISTANT, str(fields[field]))]
+        fields = {key: value for key, value in fields.items() if key not in answered}
+    else:
+        messages, others = read_messages(fields.get(field), field)
     if not any(message.role == ASSISTANT for message in messages):
         raise ChatError(f"chat has no assistant's message: nothing is learned - at `$.{field}`")
     prompt, of_prompt = read_prompt(fields, field, messages)
@@ -82,6 +92,18 @@ def chat_text(fields: Mapping[str, object], field: str) -> tuple[str, dict[str, 
         raise ChatError(str(error).replace("`$[", f"`$.{field}[")) from None
     kept = ((PROMPT, of_prompt), (field, others))
     return text, rest | {key: each for key, each in kept if any(each)}
+
+
+def answered_by(fields: Mapping[str, object], field: str) -> dict[str, object]:
+    """Return the texts that a text answers, a question and what it is about; {} if it is none."""
+    texts = {
+        key: value for key, value in fields.items() if isinstance(value, str) and value.strip()
+    }
+    if field not in texts or texts[field].startswith("[{"):  # the JSON text of messages
+        return {}
+    asked = [key for key in QUESTIONS if key in texts and key != field][:1]
+    about = [key for key in TOPICS if key in texts and key != field] if asked else []
+    return {key: texts[key] for key in (*asked, *about)}
 
 
 def read_messages(value: object, field: str) -> tuple[list[Message], list[dict[str, object]]]:

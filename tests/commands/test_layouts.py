@@ -67,6 +67,16 @@ RIGHT: dict[str, tuple[dict[str, Any], str | None]] = {
         "chosen",
     ),
     "trl prompts": ({"prompt": [USER], "completion": [ASSISTANT]}, "completion"),
+    "alpaca": ({"instruction": QUESTION, "input": "", "output": LONG}, "output"),
+    "gsm8k": ({"question": QUESTION, "answer": TEXT}, "answer"),
+    "flan": ({"inputs": LONG, "targets": "yes"}, "targets"),
+    "completions": ({"prompt": TEXT, "completion": LONG}, "completion"),
+    "math": ({"problem": QUESTION, "solution": LONG, "level": "1"}, "solution"),
+    "humaneval": ({"prompt": LONG, "canonical_solution": TEXT}, "canonical_solution"),
+    "dolly": (
+        {"instruction": QUESTION, "context": LONG, "response": ANSWER, "category": "open_qa"},
+        "response",
+    ),
     "messages as json": ({"messages": json.dumps([USER, ASSISTANT])}, None),
 }
 
@@ -74,16 +84,6 @@ RIGHT: dict[str, tuple[dict[str, Any], str | None]] = {
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "hh-rlhf": ({"chosen": TEXT, "rejected": LONG}, "preference pairs"),
     "dpo": ({"prompt": QUESTION, "chosen": ANSWER, "rejected": LONG}, "`text_field: chosen`"),
-    "alpaca": ({"instruction": QUESTION, "input": "", "output": LONG}, "`output` answers"),
-    "dolly": (
-        {"instruction": QUESTION, "context": LONG, "response": ANSWER, "category": "open_qa"},
-        "`response` answers `instruction`",
-    ),
-    "gsm8k": ({"question": QUESTION, "answer": TEXT}, "`answer` answers `question`"),
-    "flan": ({"inputs": LONG, "targets": "yes"}, "`targets` answers `inputs`"),
-    "completions": ({"prompt": TEXT, "completion": LONG}, "`completion` answers `prompt`"),
-    "math": ({"problem": QUESTION, "solution": LONG, "level": "1"}, "`solution` answers"),
-    "humaneval": ({"prompt": LONG, "canonical_solution": TEXT}, "`canonical_solution` answers"),
     "snli": ({"premise": TEXT, "hypothesis": QUESTION * 3}, "several fields hold text"),
     "sts": ({"sentence1": TEXT, "sentence2": TEXT, "score": "1"}, "several fields hold text"),
     "wmt": ({"translation": {"en": TEXT, "de": TEXT}}, "translation.en, translation.de"),
@@ -253,7 +253,7 @@ def test_a_folder_that_is_not_clear_stops_no_other(
     write_jsonl(tmp_path / "good/a.jsonl", [{"text": TEXT}])
     write_jsonl(tmp_path / "pairs/a.jsonl", [{"chosen": TEXT, "rejected": LONG}])
     (tmp_path / "broken").mkdir()
-    (tmp_path / "broken/a.jsonl").write_text('{"text": "a"},\n{"text": "b"},\n')
+    (tmp_path / "broken/a.jsonl").write_text('{"text": "a"\n{"text": "b"\n')
 
     source, said = init(tmp_path, capsys)
 

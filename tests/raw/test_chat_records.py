@@ -250,3 +250,32 @@ def test_keys_beside_messages_in_an_object_count_as_well(as_text: bool) -> None:
     assert meta == {"data": {"system": "Be brief.", "id": 1, "weight": 1}, "n": 2}
     with pytest.raises(ChatError, match="`loss_mask`"):
         columns(loss_mask=[0, 1])
+
+
+@cases(r"""
+    record | field | question
+    {"instruction": "q", "output": "a"} | output | q
+    {"instruction": "q", "input": "of this", "output": "a"} | output | "q\n\nof this"
+    {"instruction": "q", "context": "of this", "response": "a"} | response | "q\n\nof this"
+    {"prompt": "q", "completion": "a"} | completion | q
+    {"prompt": "q", "chosen": "a", "rejected": "b"} | chosen | q
+    {"question": "q", "answer": "a"} | answer | q
+""")
+def test_a_text_that_answers_another_is_a_conversation(
+    record: dict[str, Any], field: str, question: str
+) -> None:
+    text, rest = chat_text({**record, "system": "Be brief.", "id": 7}, field)
+
+    assert split_messages(text) == [
+        *(Message("system", "Be brief."), Message("user", question), Message("assistant", "a")),
+    ]
+    assert rest.keys() <= {"id", "rejected"}
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [{}, {"instruction": " "}, {"topic": "q"}, {"instruction": "q", "history": [["q", "a"]]}],
+)
+def test_a_text_without_its_question_is_refused(beside: dict[str, Any]) -> None:
+    with pytest.raises(ChatError, match="no list of messages|`history`, which no text holds"):
+        chat_text({"output": "a", **beside}, "output")

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Literal, NamedTuple
 
-from assets.raw.chat_records import FORMS, listed
+from assets.raw.chat_records import FORMS, answered_by, listed
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import look_up
@@ -159,7 +159,7 @@ def numbered(count: int) -> tuple[str, ...]:
 
 
 def chat_field_of(records: Sequence[Fields]) -> str | None:
-    """Return the field that holds the messages of a conversation in most records, if one does.
+    """Return the field of messages in most records, or of answers to a question, if there is one.
 
     Messages in `prompt` come before those of an answer, and `rejected` is none to learn.
     """
@@ -168,7 +168,17 @@ def chat_field_of(records: Sequence[Fields]) -> str | None:
     )
     usual = [name for name, count in found.most_common() if count >= MIN_SHARE * len(records)]
     answers = [name for name in usual if name not in ("rejected", "prompt")]
-    return next(iter(answers or usual), None)
+    return next(iter(answers or usual), None) or answer_field_of(records)
+
+
+def answer_field_of(records: Sequence[Fields]) -> str | None:
+    """Return the field with the answer to a question in most records, if none has both."""
+    names = {name: len(records) * share_with(records, name) for name in TEXT_FIELDS + ANSWERS}
+    usual = [name for name, count in names.items() if count >= MIN_SHARE * len(records)]
+    if not usual or usual[0] in TEXT_FIELDS:
+        return None
+    num_answered = sum(bool(answered_by(fields, usual[0])) for fields in records)
+    return usual[0] if num_answered >= MIN_SHARE * len(records) else None
 
 
 def is_conversation(value: object) -> bool:
