@@ -1,6 +1,6 @@
 """Make data/phone_plans.tsv: the national numbers of the 32 largest countries, as regexes.
 
-    pip install phonenumbers && python benchmarks/phone_plans.py
+    make .venv/installed-bench && .venv/bin/python benchmarks/phone_plans.py
 
 Source: Google's libphonenumber (Apache-2.0), by its port to Python: lines and mobile numbers.
 """

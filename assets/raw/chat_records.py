@@ -73,8 +73,9 @@ def chat_text(fields: Mapping[str, object], field: str) -> tuple[str, dict[str, 
     """
     answered = answered_by(fields, field)
     if answered:
-        turns, others = [Message("user", "\n\n".join(map(str, answered.values())))], []
-        messages = [*turns, Message(ASSISTANT, str(fields[field]))]
+        question = "\n\n".join(map(str, answered.values()))
+        messages = [Message("user", question), Message(ASSISTANT, str(fields[field]))]
+        others = list[dict[str, object]]()
         fields = {key: value for key, value in fields.items() if key not in answered}
     else:
         messages, others = read_messages(fields.get(field), field)
