@@ -113,4 +113,4 @@ def test_pipeline_yaml_is_valid_after_every_night(made: Path, tmp_path: Path) ->
     assert settings.source_names()[-2:] == ["source-5", "source-7"]
     page = settings.filters.rules.page
     assert page is not None and page.max_boilerplate == 0.24
-    assert page.max_keyword_spam == 0.2
+    assert page.max_keyword_spam == 0.25

@@ -202,7 +202,7 @@ def test_a_token_that_no_header_can_hold_is_not_shown(
 
 
 def test_files_with_a_reader_of_ours_are_read_alone(hub: Hub, tmp_path: Path) -> None:
-    hub.add("acme/web", {"a.fa": TEXT, "b.xml": TEXT, "c.jsonl": TEXT})
+    hub.add("acme/web", {"a.fa": TEXT, "b.fb2": TEXT, "c.jsonl": TEXT})
     assert found(tmp_path) == ["c.jsonl"]
 
 
