@@ -73,7 +73,7 @@ def chat_text(fields: Mapping[str, object], field: str) -> tuple[str, dict[str, 
     """
     answered = answered_by(fields, field)
     if answered:
-        question = "\n\n".join(map(str, answered.values()))
+        question = "\n\n".join(answered.values())
         messages = [Message("user", question), Message(ASSISTANT, str(fields[field]))]
         others = list[dict[str, object]]()
         fields = {key: value for key, value in fields.items() if key not in answered}
@@ -95,7 +95,7 @@ def chat_text(fields: Mapping[str, object], field: str) -> tuple[str, dict[str, 
     return text, rest | {key: each for key, each in kept if any(each)}
 
 
-def answered_by(fields: Mapping[str, object], field: str) -> dict[str, object]:
+def answered_by(fields: Mapping[str, object], field: str) -> dict[str, str]:
     """Return the texts that a text answers, a question and what it is about; {} if it is none."""
     texts = {
         key: value for key, value in fields.items() if isinstance(value, str) and value.strip()

@@ -21,7 +21,12 @@ from assets.deduped.minhash.meta_fields import (
     numbers_of,
     times_of,
 )
-from assets.deduped.minhash.minhash import joined_words, sketch_words, without_licence
+from assets.deduped.minhash.minhash import (
+    JoinedWords,
+    joined_words,
+    sketch_words,
+    without_licence,
+)
 from assets.text.buffers import TextBuffers, code_point_entries, text_buffers
 from resources.settings.dedup import DedupConfig
 
@@ -95,17 +100,22 @@ def _sign_texts(
     num_words = np.empty(len(texts), np.uint32)
     values = np.full((len(texts), config.num_values), 2**32 - 1, np.uint32)
     hashes: Digests = []
-    for rows, words in joined_words(text_buffers(without_licence(texts)), config):
+    compared = without_licence(texts)
+    for rows, words in joined_words(text_buffers(compared), config):
         num_words[rows] = np.diff(words[2])
         if config.near:
             values[rows] = sketch_words(words, config)
         if config.exact:
-            hashes += _text_hashes((data, offsets[rows.start : rows.stop + 1]), config)
+            block = data, offsets[rows.start : rows.stop + 1]
+            hashes += _text_hashes(block, words if compared is texts else None, config)
     return num_words, pl.Series(hashes or [None] * len(texts), dtype=pl.Binary), values
 
 
-def _text_hashes(texts: TextBuffers, config: DedupConfig) -> Digests:
-    """Return the digests of a block of texts in the form to compare; None for blank texts."""
+def _text_hashes(texts: TextBuffers, words: JoinedWords | None, config: DedupConfig) -> Digests:
+    """Return the digests of a block of texts in the form to compare; None for blank texts.
+
+    words: theirs, if they are joined already.
+    """
     from assets.text.kernels.words import fold_whitespace, join_words
 
     folded, folded_offsets = fold_whitespace(*texts, code_point_entries())
@@ -115,8 +125,9 @@ def _text_hashes(texts: TextBuffers, config: DedupConfig) -> Digests:
     hashes = _digests(folded, folded_offsets[:-1], folded_offsets[1:])
     if config.exact_text == "whitespace":
         return hashes
-    entries = code_point_entries(config.lowercase, config.punctuation)
-    joined, starts, word_offsets = join_words(*texts, entries)  # with those of a licence header
+    if words is None:  # some lack those of a licence header
+        words = join_words(*texts, code_point_entries(config.lowercase, config.punctuation))
+    joined, starts, word_offsets = words
     starts = starts[word_offsets]
     of_words = _digests(joined, starts[:-1], np.maximum(starts[1:] - 1, starts[:-1]))
     # Texts without words are compared in full: "?!" is not a copy of "...".

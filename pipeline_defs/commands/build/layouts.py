@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Literal, NamedTuple
 
-from assets.raw.chat_records import FORMS, answered_by, listed
+from assets.raw.chat_records import FORMS, QUESTIONS, answered_by, listed
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import look_up
@@ -35,7 +35,7 @@ TEXT_FIELDS = (
     *("text", "content", "body", "raw_content", "article", "document", "markdown"),
     "article_body.html",  # of Wikimedia Enterprise
 )
-QUESTIONS = ("instruction", "prompt", "question", "query", "inputs", "input", "problem", "source")
+ASKING = (*QUESTIONS, "input", "source")
 ANSWERS = (
     *("output", "response", "answer", "completion", "targets", "target", "solution"),
     *("canonical_solution", "best_answer", "chosen_response"),
@@ -173,8 +173,8 @@ def chat_field_of(records: Sequence[Fields]) -> str | None:
 
 def answer_field_of(records: Sequence[Fields]) -> str | None:
     """Return the field with the answer to a question in most records, if none has both."""
-    names = {name: len(records) * share_with(records, name) for name in TEXT_FIELDS + ANSWERS}
-    usual = [name for name, count in names.items() if count >= MIN_SHARE * len(records)]
+    names = TEXT_FIELDS + ANSWERS
+    usual = [name for name in names if share_with(records, name) >= MIN_SHARE]
     if not usual or usual[0] in TEXT_FIELDS:
         return None
     num_answered = sum(bool(answered_by(fields, usual[0])) for fields in records)
@@ -237,7 +237,7 @@ def doubt(texts: Mapping[str, Sequence[str]], plain: Sequence[str], likely: Sequ
     in_list = (path for path in texts if "[]" in path and size_of(texts[path]) > 2 * size)
     if deepest := max(in_list, key=lambda path: size_of(texts[path]), default=""):
         return in_lists(deepest)
-    question = next((path for path in plain if path.lower() in QUESTIONS), "")
+    question = next((path for path in plain if path.lower() in ASKING), "")
     answer = next((path for path in texts if path.lower() in ANSWERS), "")
     if question and answer:
         return (
