@@ -39,7 +39,6 @@ UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError),
     *(ValueError, IndexError, KeyError, OverflowError, struct.error),
 )
-Members = list[zipfile.ZipInfo]
 FormatOf = Callable[[str], Format | None]  # of a member, by its ending
 
 
