@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from random import randrange
 
 import psutil
 import pytest
@@ -49,6 +50,7 @@ class PostgresServer:
     def kill(self) -> None:
         """Kill the server and the processes of its connections at once, as the OOM killer may."""
         main = psutil.Process(int((self.data / "postmaster.pid").read_text().split()[0]))
+        main.suspend()  # or a connection that comes now gets a child, which holds its memory
         processes = [main, *main.children()]
         for process in processes:
             with suppress(psutil.NoSuchProcess):
@@ -95,6 +97,13 @@ def run(program: str, *options: str) -> None:
 
 
 def free_port() -> int:
-    """A port that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        return int(bound.getsockname()[1])
+    """A port that nothing listens on, and that Linux gives no client as its own.
+
+    A client that retries while the server is down may otherwise be given the server's own port.
+    """
+    while True:
+        with (
+            suppress(OSError),
+            socket.create_server(("127.0.0.1", randrange(20000, 32768))) as bound,
+        ):
+            return int(bound.getsockname()[1])
