@@ -218,10 +218,22 @@ def other_tools(site: Site) -> None:
     write_jsonl(path, [json.loads(first) | {"tools": [tool]}, *rest])
 
 
+def an_answer_is_told(**said: Any) -> Change:
+    """Change what is beside the last answer of a conversation."""
+
+    def change(record: Any) -> Any:
+        turns = record["messages"]
+        if not isinstance(turns, list):  # of a bad record
+            return record
+        return record | {"messages": [*turns[:-1], turns[-1] | said]}
+
+    return lambda site: site.record("input/asked/a.jsonl", change)
+
+
 def the_end_of_answers_is_learned_or_not(site: Site) -> None:
     """Other masks for the same tokens."""
-    end = "message.content + '<|im_end|>' }}{% endgeneration %}"
-    other = "message.content }}{% endgeneration %}{{ '<|im_end|>' }}"
+    end = "{{- '<|im_end|>' }}{% endgeneration %}"
+    other = "{% endgeneration %}{{ '<|im_end|>' }}"
     assert end in CHATML
     not_learned = CHATML.replace(end, other)
     site.settings("tokenizer.chat_template", lambda now: None if now else not_learned)
@@ -367,6 +379,9 @@ OF_CHATS: dict[str, Change] = OF_ALL | {
     "a system prompt": a_system_prompt,
     "a prompt beside the answer": a_prompt_beside_the_answer,
     "other tools": other_tools,
+    "an answer is not learned": an_answer_is_told(weight=0),
+    "an answer has reasoning": an_answer_is_told(reasoning="It was asked for."),
+    "an answer calls a tool": an_answer_is_told(tool_calls=[{"name": "f", "arguments": {"n": 1}}]),
     "the end of answers is learned, or not": the_end_of_answers_is_learned_or_not,
     "long conversations": key("buckets.long_conversations", "drop", "cut_turns"),
     "sequence_length": key("buckets.sequence_length", 256, 512),

@@ -4,13 +4,18 @@ A message is one character that says its role, then its content; messages are jo
 
     U+FDD1 What is a part?
     U+FDD2 A bounded slice of one source.
+    U+FDD6 They ask for a definition.
+
+What else a message has follows its content, each behind a character of its own: its reasoning, its
+calls of tools, and what a template is told about it, such as the id of the call that it answers. Of
+the conversation, the options of the template and the tools that may be called come first. All of
+them but the reasoning are JSON.
 
 The characters U+FDD0 to U+FDEF are noncharacters, which Unicode keeps for the inside of programs.
 A record that holds one is refused, so that no content can begin a message. They are no letters and
 no white space, and nothing that changes single characters or spans between them moves one. The
 character stands in the first line of its message and not in a line of its own, which the rules on
-repeated lines would count. The tools that a conversation may call come first, as JSON text behind a
-character of their own.
+repeated lines would count.
 """
 
 from __future__ import annotations
@@ -23,21 +28,30 @@ import polars as pl
 
 ROLES = ("system", "user", "assistant", "tool", "developer")
 ASSISTANT = "assistant"
-TOOLS = "tools"  # no role: the list of tools before all messages
+TOOLS, OPTIONS = "tools", "options"  # no roles: before all messages
+PARTS = ("reasoning", "tool_calls", "about")  # of a message, behind its content
+KINDS = (*ROLES, TOOLS, *PARTS, OPTIONS)
 FIRST_MARK = 0xFDD0
-MARK_OF = {role: chr(FIRST_MARK + number) for number, role in enumerate((*ROLES, TOOLS))}
-ROLE_OF = {mark: role for role, mark in MARK_OF.items()}
-MARKS = f"{chr(FIRST_MARK)}-{chr(FIRST_MARK + len(ROLES))}"
+MARK_OF = {kind: chr(FIRST_MARK + number) for number, kind in enumerate(KINDS)}
+KIND_OF = {mark: kind for kind, mark in MARK_OF.items()}
+MARKS = f"{chr(FIRST_MARK)}-{chr(FIRST_MARK + len(KINDS) - 1)}"
 RESERVED = re.compile("[\ufdd0-\ufdef]")
 CONTENT = re.compile(f"([{MARKS}])([^{MARKS}]*)")
 WHOLE_MESSAGE = rf"[{MARKS}][^{MARKS}]*"
 
 
 class Message(NamedTuple):
-    """A message of a conversation: one of ROLES, or TOOLS, and its text."""
+    """A message of a conversation: one of ROLES, or TOOLS or OPTIONS, and its text.
+
+    `tool_calls` is the JSON text of a list, `about` that of an object: the keys of a message that a
+    template is told, such as `name` and `tool_call_id`, and `learned: false`. "" for none.
+    """
 
     role: str
     content: str
+    reasoning: str = ""
+    tool_calls: str = ""
+    about: str = ""
 
 
 class ChatError(ValueError):
@@ -48,16 +62,18 @@ def join_messages(messages: Iterable[Message]) -> str:
     """Return the text of a conversation; ChatError if a role or a character is not allowed."""
     parts = []
     for number, message in enumerate(messages):
-        if message.role not in MARK_OF:
+        if message.role not in (*ROLES, TOOLS, OPTIONS):
             raise ChatError(
                 f"chat role {message.role!r} is none of {', '.join(ROLES)} - at `$[{number}]`"
             )
-        if found := RESERVED.search(message.content):
-            raise ChatError(
-                f"chat content has U+{ord(found[0]):04X}, a noncharacter that begins messages - "
-                f"at `$[{number}]`"
-            )
-        parts.append(MARK_OF[message.role] + message.content)
+        for kind, text in zip((message.role, *PARTS), message[1:], strict=True):
+            if found := RESERVED.search(text):
+                raise ChatError(
+                    f"chat content has U+{ord(found[0]):04X}, a noncharacter that begins messages "
+                    f"- at `$[{number}]`"
+                )
+            if text or kind == message.role:
+                parts.append(MARK_OF[kind] + text)
     return "\n".join(parts)
 
 
@@ -66,11 +82,16 @@ def split_messages(text: str) -> list[Message]:
 
     ChatError if it does not begin with a role.
     """
-    if text[:1] not in ROLE_OF:
+    if KIND_OF.get(text[:1], PARTS[0]) in PARTS:
         raise ChatError("chat text does not begin with the character of a role")
-    found = [Message(ROLE_OF[mark], content) for mark, content in CONTENT.findall(text)]
-    ended = (Message(role, content.removesuffix("\n")) for role, content in found[:-1])
-    return [*ended, found[-1]]
+    messages = list[Message]()
+    for mark, content in CONTENT.findall(f"{text}\n"):
+        kind, said = KIND_OF[mark], content.removesuffix("\n")
+        if kind in PARTS:
+            messages[-1] = messages[-1]._replace(**{kind: said})
+        else:
+            messages.append(Message(kind, said))
+    return messages
 
 
 def without_marks(texts: pl.Series) -> pl.Series:

@@ -79,7 +79,7 @@ from resources.store.records import PartRecord, Stats, add_stats
 from resources.store.store import StoreError, typed
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
-CHATS_VERSION = 2  # raised when conversations are encoded in another way; texts keep their parts
+CHATS_VERSION = 3  # raised when conversations are encoded in another way; texts keep their parts
 
 NO_OFFSETS = {"offsets": False}  # of the config of earlier versions: their parts stay
 

@@ -1,30 +1,20 @@
-"""Chat template of a corpus: find it, render conversations with it, and tell what is learned.
+"""Chat template of a corpus, and the sources of whose conversations it refuses many.
 
-The template is that of the config, of the files beside a loaded tokenizer, or ChatML. The
-environment is that of transformers: sandboxed, with `raise_exception`, `tojson`, break and
-continue, and the tag `generation`, whose content is learned. It has no clock (`strftime_now`), so
-that the same messages always give the same text. Of a template without that tag, the turn of an
-assistant is what rendering the conversation with it adds to rendering what comes before it with
-`add_generation_prompt`; if the assistant begins, what follows the generation prompt. A source of
-whose conversations a template refuses many fails by itself: one that wants turns to alternate would
-leave most of a source out with no more than a count.
+The template is that of the config, of the files beside a loaded tokenizer, or ChatML. A source that
+it refuses often fails by itself: a template that wants turns to alternate would leave most of a
+source out with no more than a count.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 from msgspec import UnsetType
 
-from assets.text.chat_messages import ASSISTANT, TOOLS, Message
+from assets.tokenized.render_chats import PROBE, ChatTemplate, TemplateRefusal, render_with
 from assets.tokenized.tokenized_records import TOKENIZED, TokenizedManifest
 from assets.tokenized.tokenizer import TokenizerError
 from resources.corpus import Corpus
@@ -32,11 +22,6 @@ from resources.settings.named_files import read_named_file
 from resources.settings.tokenizer import TokenizerConfig
 from resources.store.records import Manifest
 from resources.store.store import StoreError
-
-# Of the noncharacters that no content has (chat_messages.py); the first ones there say roles.
-OPEN, CLOSE = "\ufde0", "\ufde1"  # around what a template marks with `generation`
-QUOTE, UNQUOTE = "\ufde2", "\ufde3"  # around the number of a special token that content spells
-ADDED = "\ufde4"  # around its number behind a message, to see whether the template renders it
 
 CHATML = """\
 {%- set ns = namespace(messages=messages) %}
@@ -51,218 +36,30 @@ CHATML = """\
 {{- '\\n</tools><|im_end|>\\n' }}
 {%- endif %}
 {%- for message in ns.messages %}
-{{- '<|im_start|>' + message.role + '\\n' }}
-{%- if message.role == 'assistant' %}
-{%- generation %}{{ message.content + '<|im_end|>' }}{% endgeneration %}
-{%- else %}{{ message.content + '<|im_end|>' }}
+{{- '<|im_start|>' + message['role'] + '\\n' }}
+{%- if message['role'] == 'assistant' %}
+{%- generation %}
+{%- if message['reasoning'] %}
+{{- '<think>\\n' + message['reasoning'] + '\\n</think>\\n\\n' }}
+{%- endif %}
+{{- message['content'] }}
+{%- if message['tool_calls'] %}
+{%- for call in message['tool_calls'] %}
+{{- '\\n' if message['content'] or not loop.first }}
+{{- '<tool_call>\\n{"name":' + (call.function.name | tojson) + ',"arguments":' }}
+{{- (call.function.arguments | tojson(separators=(',', ':'))) + '}\\n</tool_call>' }}
+{%- endfor %}
+{%- endif %}
+{{- '<|im_end|>' }}{% endgeneration %}
+{%- else %}{{ message['content'] + '<|im_end|>' }}
 {%- endif %}
 {{- '\\n' }}
 {%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}
 """
-MARK_TURNS = "put the assistant's turn between {% generation %} and {% endgeneration %} in a copy"
-HAS_GENERATION = re.compile(r"\{%-?\s*generation\s*-?%\}")
-
-INSTRUCTIONS = ("system", "developer")
-TEMPLATE_FAULTS = (  # that the expressions of a template may raise
-    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError),
-)
-Span = tuple[int, int]
-
-
-class TemplateRefusal(ValueError):
-    """A template does not render a conversation; the message is the template's, or says why."""
-
-
-@dataclass(frozen=True)
-class ChatTemplate:
-    """A Jinja template, and the variables that it sees besides the messages, such as bos_token."""
-
-    source: str
-    variables: tuple[tuple[str, str], ...] = ()
-
-
-class Rendered(NamedTuple):
-    """Text of a conversation, and the spans of characters in it that are learned, ascending."""
-
-    text: str
-    learned: list[Span]
-
-
-def render_chat(
-    template: ChatTemplate, messages: Sequence[Message], end_of_turn: re.Pattern[str]
-) -> Rendered:
-    """Render messages; TemplateRefusal if the template does not, or leaves out what it was told.
-
-    `end_of_turn` matches special tokens: of a template without `generation`, blanks behind the last
-    of them in a turn are not learned.
-    """
-    whole = render_with(template, messages, False)
-    for role, content in messages:
-        if role in INSTRUCTIONS and content.strip() not in whole:
-            raise TemplateRefusal(f"the template leaves out what the {role} message says")
-    if lost := left_out(template, messages, whole):
-        raise TemplateRefusal(f"the template leaves out what the {lost} message says")
-    if messages[0].role == TOOLS and whole == render_with(template, messages[1:], False):
-        raise TemplateRefusal(
-            "the template does not render `tools`, so that the model would call what it was not "
-            "told of: name one that does in tokenizer.chat_template"
-        )
-    if HAS_GENERATION.search(template.source):
-        return marked_spans(whole)
-    spans = []
-    for number, message in enumerate(messages):
-        if message.role == ASSISTANT:
-            upto = render_with(template, messages[: number + 1], False)
-            before = render_before(template, messages[:number], upto)
-            if not (upto.startswith(before) and whole.startswith(upto)):
-                raise TemplateRefusal(
-                    f"the template renders message {number} in another way when others follow, so "
-                    f"that it is not known what is learned: {MARK_TURNS}"
-                )
-            spans.append((len(before), turn_end(upto, len(before), end_of_turn)))
-    return Rendered(whole, spans)
-
-
-def left_out(template: ChatTemplate, messages: Sequence[Message], whole: str) -> str | None:
-    """Return the role of the first message whose content may change while the text stays."""
-    marks = ["" if role == TOOLS else f"{ADDED}{i}{ADDED}" for i, (role, _) in enumerate(messages)]
-    marked = [Message(m.role, m.content + mark) for m, mark in zip(messages, marks, strict=True)]
-    text = ""
-    with suppress(TemplateRefusal):  # of a template that reads contents
-        text = render_with(template, marked, False)
-    for number, mark in enumerate(marks):
-        if mark not in text:
-            changed = [*messages[:number], marked[number], *messages[number + 1 :]]
-            with suppress(TemplateRefusal):
-                if render_with(template, changed, False) == whole:
-                    return messages[number].role
-    return None
-
-
-def render_before(template: ChatTemplate, messages: Sequence[Message], upto: str) -> str:
-    """Render what an assistant answers, up to its own words: the begin of `upto`.
-
-    If the assistant begins, there is nothing to render, which many templates refuse: its words
-    follow what the generation prompt adds to a question.
-    """
-    if split_tools(messages)[1]:
-        return render_with(template, messages, True)
-    question = [*messages, PROBE[0]]
-    asked = render_with(template, question, False)
-    prompt = render_with(template, question, True).removeprefix(asked)
-    if not prompt or prompt not in upto:
-        raise TemplateRefusal(
-            "the assistant begins, and the generation prompt is not in the text, so that it is not "
-            f"known what is learned: {MARK_TURNS}"
-        )
-    return upto[: upto.index(prompt) + len(prompt)]
-
-
-def turn_end(text: str, start: int, end_of_turn: re.Pattern[str]) -> int:
-    """Return the end of a turn: behind its last special token, if only blanks follow."""
-    ends = [match.end() for match in end_of_turn.finditer(text, start)]
-    return ends[-1] if ends and not text[ends[-1] :].strip() else len(text)
-
-
-def marked_spans(text: str) -> Rendered:
-    """Take the marks of `generation` out of a text, and return where they were."""
-    parts, spans, size, first = [], [], 0, 0
-    for part in re.split(f"([{OPEN}{CLOSE}])", text):
-        if part == OPEN:
-            first = size
-        elif part == CLOSE:
-            spans.append((first, size))
-        else:
-            parts.append(part)
-            size += len(part)
-    return Rendered("".join(parts), spans)
-
-
-def render_with(template: ChatTemplate, messages: Sequence[Message], is_prompt: bool) -> str:
-    """Render messages, with the head of the next turn if `is_prompt`; may raise TemplateRefusal."""
-    from jinja2 import TemplateError
-
-    tools, turns = split_tools(messages)
-    values: dict[str, Any] = {
-        **dict(template.variables),
-        "messages": [message._asdict() for message in turns],
-        "tools": tools,
-        "documents": None,
-        "add_generation_prompt": is_prompt,
-    }
-    try:
-        return str(compiled(template.source).render(values))
-    except (TemplateError, *TEMPLATE_FAULTS) as error:
-        raise TemplateRefusal(str(error) or type(error).__name__) from error
-
-
-def split_tools(messages: Sequence[Message]) -> tuple[Any, Sequence[Message]]:
-    """Return the list of tools, None if there is none, and the messages behind it."""
-    if not messages or messages[0].role != TOOLS:
-        return None, messages
-    try:
-        return json.loads(messages[0].content), messages[1:]
-    except ValueError as error:
-        raise TemplateRefusal(f"filters left a list of `tools` that is no JSON: {error}") from error
-
-
-def tojson(
-    value: object,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    """Return a value as JSON, as the filter `tojson` of transformers does."""
-    return json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
-    )
-
-
-@cache
-def compiled(source: str) -> Any:
-    """Compile a template; TemplateRefusal if it is none."""
-    from jinja2 import TemplateError, nodes
-    from jinja2.ext import Extension, loopcontrols
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    class Generation(Extension):
-        """The tag `generation`, which puts marks around its content."""
-
-        tags = {"generation"}  # noqa: RUF012  as the base class has it
-
-        def parse(self, parser: Any) -> Any:
-            line = next(parser.stream).lineno
-            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-            call = self.call_method("marked")
-            return nodes.CallBlock(call, [], [], body).set_lineno(line)
-
-        def marked(self, caller: Callable[[], str]) -> str:
-            return f"{OPEN}{caller()}{CLOSE}"
-
-    def raise_exception(message: str) -> None:
-        raise TemplateError(message)
-
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
-    )
-    environment.filters["tojson"] = tojson
-    environment.globals["raise_exception"] = raise_exception
-    try:
-        return environment.from_string(source)
-    except TemplateError as error:
-        raise TemplateRefusal(f"no Jinja template: {error}") from error
-
-
 MOST_FILE_BYTES = 8 << 20
 TOKENIZER_CONFIG, TEMPLATE_FILE = "tokenizer_config.json", "chat_template.jinja"
 VARIABLES = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token")
-PROBE = (Message("user", "Hello"), Message("assistant", "Hello"))
 
 
 def find_template(config: TokenizerConfig, folder: Path) -> ChatTemplate:
@@ -279,8 +76,9 @@ def find_template(config: TokenizerConfig, folder: Path) -> ChatTemplate:
         "eos_token": config.end_of_document,
     } | spelled_variables(known)
     template = ChatTemplate(source, tuple(sorted(variables.items())))
+    values = {"messages": [{"role": each.role, "content": each.content} for each in PROBE]}
     try:
-        render_with(template, PROBE, False)
+        render_with(template, dict(template.variables) | values)
     except TemplateRefusal as error:
         raise TokenizerError(
             f"the chat template does not render a question and its answer: {error}. Correct it, or "

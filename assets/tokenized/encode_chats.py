@@ -21,15 +21,7 @@ from numpy.typing import NDArray
 
 from assets.text.chat_messages import ChatError, Message, split_messages
 from assets.text.list_columns import list_series
-from assets.tokenized.chat_template_files import (
-    QUOTE,
-    REFUSED,
-    UNQUOTE,
-    ChatTemplate,
-    Rendered,
-    TemplateRefusal,
-    render_chat,
-)
+from assets.tokenized.chat_template_files import REFUSED
 from assets.tokenized.encode_documents import (
     TokenFormat,
     compared_texts,
@@ -37,6 +29,14 @@ from assets.tokenized.encode_documents import (
     slices_of,
 )
 from assets.tokenized.encoders import Encoder, Encoders, ReferenceEncoder
+from assets.tokenized.render_chats import (
+    QUOTE,
+    UNQUOTE,
+    ChatTemplate,
+    Rendered,
+    TemplateRefusal,
+    render_chat,
+)
 from assets.tokenized.token_spellings import byte_starts
 from assets.tokenized.tokenizer import TokenizerError
 
@@ -199,10 +199,12 @@ def render(text: str, template: ChatTemplate, special: SpecialTokens) -> Rendere
     except ChatError as error:
         raise RejectedChatError(UNREADABLE, str(error)) from error
     for number, message in enumerate(messages):
-        if not message.content.strip():
+        if not message.content.strip() and not message.tool_calls and message.role != "tool":
             raise RejectedChatError(EMPTIED, f"message {number} has no text left")
     try:
-        quoted = [Message(role, quote(content, special)) for role, content in messages]
+        quoted = [
+            Message(role, *(quote(text, special) for text in texts)) for role, *texts in messages
+        ]
         return render_chat(template, quoted, special.pattern)
     except TemplateRefusal as error:
         raise RejectedChatError(REFUSED, str(error)) from error

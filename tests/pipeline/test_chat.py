@@ -202,8 +202,8 @@ def test_another_template_with_the_same_tokens_writes_other_masks(
     built: Path, tmp_path: Path, again: Again
 ) -> None:
     """What is learned is no token: shards must not keep the masks of another template."""
-    end = "message.content + '<|im_end|>' }}{% endgeneration %}"
-    without_end = "message.content }}{% endgeneration %}{{ '<|im_end|>' }}"
+    end = "{{- '<|im_end|>' }}{% endgeneration %}"
+    without_end = "{% endgeneration %}{{ '<|im_end|>' }}"
     tokenizer = yaml.safe_load((built / "pipeline.yaml").read_text())["tokenizer"]
     template = CHATML.replace(end, without_end)
     assert template != CHATML

@@ -3,7 +3,8 @@
 from prelude import Any, given, json, pytest, st
 from tables import cases
 
-from assets.raw.chat_records import HARMLESS, MARKS, NOTHING, chat_text, in_words
+from assets.raw.chat_forms import HARMLESS, MARKS, NOTHING, SPOKEN, as_json, in_words
+from assets.raw.chat_records import chat_text
 from assets.raw.readers.input_record import document_columns
 from assets.text.chat_messages import TOOLS, ChatError, Message, split_messages
 from resources.settings.sources import SourceConfig
@@ -51,14 +52,16 @@ def test_empty_fields_say_nothing(beside: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("beside", "said"),
     [
-        ({"system": 3}, "`system` is int, expected a string"),
+        ({"system": 3}, r"content is int, expected a string - at `\$\.system`"),
         ({"system": "a", "system_prompt": "b"}, "more than one system prompt, beside `system`"),
         ({"tools": "a search engine"}, "`tools` is no list of tools"),
         ({"tools": ["search"]}, "`tools` has a tool that is no object"),
         ({"tools": [TOOL], "functions": [WEATHER]}, "`tools` and `functions`"),
         ({"images": ["a.png"]}, "`images`, which no text holds"),
         ({"tool_calls": [{}]}, "`tool_calls`, which no text holds"),
-        ({"chat_template_kwargs": {"thinking": False}}, "`chat_template_kwargs`, which no text"),
+        ({"chat_template_kwargs": [1]}, "`chat_template_kwargs` is no object of options"),
+        ({"chat_template_kwargs": {"tools": [TOOL]}}, "or names messages, tools"),
+        ({"chat_template_kwargs": "{"}, "options are no JSON"),
     ],
 )
 def test_what_cannot_be_rendered_is_named(beside: dict[str, Any], said: str) -> None:
@@ -84,13 +87,13 @@ assistant | loss_weight | 1.0 | kept
 user | train | False | kept
 user | loss | 0 | kept
 system | weight | 0 | kept
+assistant | loss | False | unlearned
+assistant | train | 0 | unlearned
+assistant | training | False | unlearned
+assistant | trainable | 0.0 | unlearned
+assistant | loss_weight | 0 | unlearned
 # a mask that the text cannot say
-assistant | loss | False | refused
-assistant | train | 0 | refused
-assistant | training | False | refused
-assistant | trainable | False | refused
 assistant | weight | 0.5 | refused
-assistant | loss_weight | 0 | refused
 assistant | loss | "false" | refused
 assistant | mask | True | refused
 assistant | mask | False | refused
@@ -99,45 +102,48 @@ assistant | masked | 1 | refused
 user | train | True | refused
 user | weight | 1 | refused
 tool | loss | True | refused
-# a part of what a model sees
-assistant | reasoning | "thus" | refused
-assistant | reasoning_content | "thus" | refused
-assistant | thinking | "thus" | refused
+# a part of what a model sees, which has no place
+user | reasoning | "thus" | refused
+user | tool_calls | [{"name": "f"}] | refused
+user | tool_call_id | "c1" | refused
 assistant | thinking_blocks | [{"thinking": "thus"}] | refused
-assistant | channel | "analysis" | refused
-assistant | tool_plan | "search first" | refused
-assistant | recipient | "functions.weather" | refused
-assistant | tool_calls | [{}] | refused
-assistant | function_call | {"name": "f"} | refused
 assistant | refusal | "I cannot." | refused
-tool | tool_call_id | "c1" | refused
-tool | name | "weather" | refused
-user | name | "Ann" | refused
 user | images | ["a.png"] | refused
 # a second form of the same message
 user | value | "another question" | refused
 # unknown
 user | my_score | 0 | refused
 user | my_note | False | refused
+# a part of what a model sees
+assistant | channel | "analysis" | told
+assistant | tool_plan | "search first" | told
+assistant | recipient | "functions.weather" | told
+tool | tool_call_id | "c1" | told
+tool | name | "weather" | told
+user | name | "Ann" | told
 # harmless, or nothing
 user | id | 7 | kept
 user | messageId | "m7" | kept
 assistant | timestamp | 1700000000.5 | kept
 assistant | model | "m" | kept
 user | toxic | False | kept
-assistant | reasoning | "" | kept
-assistant | tool_calls | [] | kept
+assistant | reasoning | "" | nothing
+assistant | tool_calls | [] | nothing
+assistant | name | "" | nothing
 assistant | train_detail | None | kept
 user | mask | {} | kept
 """)
-def test_a_key_of_a_message_is_harmless_or_obeyed_or_named(
+def test_a_key_of_a_message_is_told_or_obeyed_or_harmless_or_named(
     role: str, key: str, value: Any, fate: str
 ) -> None:
     turns = [*TURNS, {"role": role, "content": "t", key: value}]
-    if fate == "kept":
+    if fate != "refused":
         messages, rest = read(messages=turns)
-        others = {} if value is None else {"messages": [{}, {}, {key: value}]}
-        assert (messages, rest) == ([*ASKED, Message(role, "t")], {"id": 7} | others)
+        is_other = fate in ("kept", "unlearned") and value is not None
+        others = {"messages": [{}, {}, {key: value}]} if is_other else {}
+        about = {"unlearned": {"learned": False}, "told": {key: value}}.get(fate)
+        said = Message(role, "t", about=as_json(about) if about else "")
+        assert (messages, rest) == ([*ASKED, said], {"id": 7} | others)
     else:
         with pytest.raises(ChatError, match=rf"message has `{key}`, .* at `\$\.messages\[2\]`"):
             read(messages=turns)
@@ -155,8 +161,10 @@ def test_no_message_with_an_unknown_key_is_learned(
 ) -> None:
     role_key, role, text_key = turn
     turns = [*TURNS, {role_key: role, text_key: "t"} | {key: value}]
-    is_known = key in (role_key, text_key) or in_words(key) in HARMLESS or value in NOTHING
-    if not is_known and (key not in MARKS or value != (role != "user")):
+    spoken = ("name",) if role == "user" else SPOKEN["assistant"]
+    is_known = key in (role_key, text_key, *spoken) or in_words(key) in HARMLESS
+    marked = (0, 1) if role != "user" else (0,)
+    if not is_known and value not in NOTHING and (key not in MARKS or value not in marked):
         with pytest.raises(ChatError):
             read(messages=turns)
 
@@ -274,7 +282,7 @@ def test_a_text_that_answers_another_is_a_conversation(
 
 @pytest.mark.parametrize(
     "beside",
-    [{}, {"instruction": " "}, {"topic": "q"}, {"instruction": "q", "history": [["q", "a"]]}],
+    [{}, {"instruction": " "}, {"topic": "q"}, {"history": [["q", "a"]]}],
 )
 def test_a_text_without_its_question_is_refused(beside: dict[str, Any]) -> None:
     with pytest.raises(ChatError, match="no list of messages|`history`, which no text holds"):

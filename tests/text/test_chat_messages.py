@@ -17,7 +17,7 @@ from resources.settings.filtering.filter_steps import NormalizeConfig, PiiConfig
 CONTENTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=[
     chr(code) for code in range(0xFDD0, 0xFDF0)]), max_size=30)  # fmt: skip
 CHATS = st.lists(
-    st.builds(Message, st.sampled_from((*ROLES, TOOLS)), CONTENTS), min_size=1, max_size=6
+    st.builds(Message, st.sampled_from((*ROLES, TOOLS)), *[CONTENTS] * 4), min_size=1, max_size=6
 )
 
 

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Literal, NamedTuple
 
-from assets.raw.chat_records import FORMS, QUESTIONS, answered_by, listed
+from assets.raw.chat_forms import FORMS, as_messages
+from assets.raw.chat_records import PROMPTS, QUESTIONS, answer_of, answered_by
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import look_up
@@ -38,8 +39,10 @@ TEXT_FIELDS = (
 ASKING = (*QUESTIONS, "input", "source")
 ANSWERS = (
     *("output", "response", "answer", "completion", "targets", "target", "solution"),
-    *("canonical_solution", "best_answer", "chosen_response"),
+    *("canonical_solution", "generated_solution", "best_answer", "chosen_response", "answers"),
+    "chosen",
 )
+DIALOGUES = ("conversation", "conversations", "data", "dialog", "dialogue", "messages")
 REJECTED = ("chosen", "rejected")
 OF_MESSAGE = {"parent_id", "message_id", "message_tree_id", "conversation_id", "thread_id"}
 BESIDE = re.compile(  # names of fields that say something about a text
@@ -164,11 +167,11 @@ def chat_field_of(records: Sequence[Fields]) -> str | None:
     Messages in `prompt` come before those of an answer, and `rejected` is none to learn.
     """
     found = Counter(
-        name for fields in records for name, value in fields.items() if is_conversation(value)
+        name for fields in records for name, value in fields.items() if is_conversation(name, value)
     )
     usual = [name for name, count in found.most_common() if count >= MIN_SHARE * len(records)]
-    answers = [name for name in usual if name not in ("rejected", "prompt")]
-    return next(iter(answers or usual), None) or answer_field_of(records)
+    answers = [name for name in usual if name not in ("rejected", *PROMPTS)]
+    return next(iter(answers), None) or answer_field_of(records) or next(iter(usual), None)
 
 
 def answer_field_of(records: Sequence[Fields]) -> str | None:
@@ -177,19 +180,25 @@ def answer_field_of(records: Sequence[Fields]) -> str | None:
     usual = [name for name in names if share_with(records, name) >= MIN_SHARE]
     if not usual or usual[0] in TEXT_FIELDS:
         return None
-    num_answered = sum(bool(answered_by(fields, usual[0])) for fields in records)
+    name = usual[0]
+    num_answered = sum(bool(answer_of(each, name, answered_by(each, name))) for each in records)
     return usual[0] if num_answered >= MIN_SHARE * len(records) else None
 
 
-def is_conversation(value: object) -> bool:
-    """Return whether a field holds messages, or their JSON text, each with its role and text."""
-    if not isinstance(value, list) and not (isinstance(value, str) and value.startswith("[{")):
+def is_conversation(name: str, value: object) -> bool:
+    """Return whether a field holds messages, or their JSON text, each with its role and text.
+
+    Texts or questions that alternate with answers are some only in a field of a usual name.
+    """
+    if isinstance(value, str) and not value.startswith(("[{", "\n\nHuman:")):
         return False
     try:
-        first = listed(value, "", "messages")[0]
+        first = as_messages(value, name)[0]
     except ChatError:
         return False
-    return isinstance(first, Mapping) and any({*form} <= {*first} for form in FORMS)
+    given = value[0] if isinstance(value, list) else first
+    is_usual = name in DIALOGUES or given == first
+    return isinstance(first, Mapping) and is_usual and any({*form} <= {*first} for form in FORMS)
 
 
 def text_field_of(records: Sequence[Fields]) -> str:
