@@ -218,16 +218,18 @@ def other_tools(site: Site) -> None:
     write_jsonl(path, [json.loads(first) | {"tools": [tool]}, *rest])
 
 
-def an_answer_is_told(**said: Any) -> Change:
-    """Change what is beside the last answer of a conversation."""
+def an_answer_is_told(key: str, value_of: Callable[[int], Any]) -> Change:
+    """Change what is beside the last answer of a conversation, or take it away."""
 
-    def change(record: Any) -> Any:
-        turns = record["messages"]
-        if not isinstance(turns, list):  # of a bad record
-            return record
-        return record | {"messages": [*turns[:-1], turns[-1] | said]}
+    def change(site: Site) -> None:
+        def told(record: Any) -> Any:
+            *turns, last = record["conversations"]
+            given = None if last.get(key) == 0 else value_of(site.step)
+            return record | {"conversations": [*turns, last | {key: given}]}
 
-    return lambda site: site.record("input/asked/a.jsonl", change)
+        site.record("input/told/*", told)
+
+    return change
 
 
 def the_end_of_answers_is_learned_or_not(site: Site) -> None:
@@ -379,9 +381,11 @@ OF_CHATS: dict[str, Change] = OF_ALL | {
     "a system prompt": a_system_prompt,
     "a prompt beside the answer": a_prompt_beside_the_answer,
     "other tools": other_tools,
-    "an answer is not learned": an_answer_is_told(weight=0),
-    "an answer has reasoning": an_answer_is_told(reasoning="It was asked for."),
-    "an answer calls a tool": an_answer_is_told(tool_calls=[{"name": "f", "arguments": {"n": 1}}]),
+    "an answer is not learned": an_answer_is_told("weight", lambda step: 0),
+    "an answer has reasoning": an_answer_is_told("reasoning", "thought {}".format),
+    "an answer calls a tool": an_answer_is_told(
+        "tool_calls", lambda step: [{"name": "f", "arguments": {"n": step}}]
+    ),
     "the end of answers is learned, or not": the_end_of_answers_is_learned_or_not,
     "long conversations": key("buckets.long_conversations", "drop", "cut_turns"),
     "sequence_length": key("buckets.sequence_length", 256, 512),
