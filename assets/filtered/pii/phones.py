@@ -113,8 +113,8 @@ _GROUPS = re.compile(
     r"(?=0800|(?:\D*\d){9})(?:\(?\d\(?\d+\)?(?: \d{2,8}){1,4}|06 \d \d{3} \d{4}|\d+ \d+ 0)"
 )
 # Sizes of groups that amounts and rows of numbers do not have, and those of other numbers, too.
-_CLEAR = frozenset("13322 14222 3322 2322 3222 344 55 334 1334 254 144 433".split())
-_OPEN = frozenset("333 44 2222 234 244 323 37".split())
+_CLEAR = re.compile("13322|14222|3322|2322|3222|344|55|334|1334|254|144|433")
+_OPEN = re.compile("333|44|2222|234|244|323|37")
 _NEVER_OPEN = re.compile(r"(?:.* )?(?:19|20)\d\d(?: .*)?|0.*|1.*(?<! \d{4} \d{4})")
 _BEFORE = re.compile(
     r"(?ai)[\w.+#$€£¥₹₽%/^~<\\§=-]\Z|(?<!\*)\*\Z|[€£¥₹₽$§^≈~<=°×±] \Z|(?<=[^\n])[>*+] \Z|\d[.,]\Z|"
@@ -174,10 +174,10 @@ def _check_spaced(text: str, start: int, end: int) -> Iterator[Span]:
     if not is_trunk and not _WITHOUT_TRUNK.fullmatch(digits):
         return
     sizes = "".join(str(len(group)) for group in re.findall(r"\d+", number))
-    is_open = not (is_trunk or "(" in number or sizes in _CLEAR)
-    if is_open and (sizes not in _OPEN or _NEVER_OPEN.fullmatch(number) or _ROW_AFTER.match(after)):
+    is_open = not (is_trunk or "(" in number or _CLEAR.fullmatch(sizes))
+    if is_open and (not _OPEN.fullmatch(sizes) or _NEVER_OPEN.fullmatch(number)):
         return
-    if is_open and "\n" in before and _ROW_BEFORE.search(before):
+    if is_open and (_ROW_AFTER.match(after) or _ROW_BEFORE.search(before)):
         return
     # The names of a phone have letters, and a list of numbers has none: 30 µs a number.
     line = before.rfind("\n") + 1  # none of the words is before it
