@@ -108,9 +108,10 @@ _SIGN = r"[\d ().\xe2\x80\x93/-]"  # a byte of [0-9 ().–/-]
 
 
 _WITH_TRUNK, _WITHOUT_TRUNK = map(re.compile, read_phone_plans())
-# After a trunk prefix no group is a lone digit, except after Hungary's 06, and only 0800 is short.
+# No group behind the area is a lone digit, except after Hungary's 06.
 _GROUPS = re.compile(
-    r"(?=0800|(?:\D*\d){9})(?:\(?\d\(?\d+\)?(?: \d{2,8}){1,4}|06 \d \d{3} \d{4}|\d+ \d+ 0)"
+    r"(?:8 )?(?:\(\d{2,5}\)|\d{1,5}|\d\(\d{1,4}\)|0\d{5}(?= \d{5}))(?: \d{2,8}){1,4}|"
+    r"06 \d \d{3} \d{4}|0\d{1,4} \d+ 0"
 )
 # Sizes of groups that amounts and rows of numbers do not have, and those of other numbers, too.
 _CLEAR = re.compile("13322|14222|3322|2322|3222|344|55|334|1334|254|144|433")
@@ -170,11 +171,12 @@ def _check_spaced(text: str, start: int, end: int) -> Iterator[Span]:
     if _SPACED_DATE.fullmatch(number) or _is_sequence(number):
         return
     digits = re.sub(r"\D", "", number)
-    is_trunk = _WITH_TRUNK.fullmatch(digits) and _GROUPS.fullmatch(number)
-    if not is_trunk and not _WITHOUT_TRUNK.fullmatch(digits):
+    is_trunk = _WITH_TRUNK.fullmatch(digits)
+    if not _GROUPS.fullmatch(number) or not (is_trunk or _WITHOUT_TRUNK.fullmatch(digits)):
         return
+    is_long = num_digits > 8 or number.startswith("0800 ")
     sizes = "".join(str(len(group)) for group in re.findall(r"\d+", number))
-    is_open = not (is_trunk or "(" in number or _CLEAR.fullmatch(sizes))
+    is_open = not ((is_long and (is_trunk or "(" in number)) or _CLEAR.fullmatch(sizes))
     if is_open and (not _OPEN.fullmatch(sizes) or _NEVER_OPEN.fullmatch(number)):
         return
     if is_open and (_ROW_AFTER.match(after) or _ROW_BEFORE.search(before)):
