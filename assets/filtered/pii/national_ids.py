@@ -5,12 +5,15 @@ only after a word for it. Korean ids of October 2020 and later have no check dig
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from operator import mul
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from assets.filtered.pii.identity_numbers import passes_luhn
 from assets.filtered.pii.pii_files import read_national_ids
 from assets.filtered.pii.scan import FAR, Scan, Span
+
+
+def _dot(signs: Iterable[int], weights: Iterable[int]) -> int:
+    return sum(sign * weight for sign, weight in zip(signs, weights, strict=False))
 
 
 def _sums_to(rest: int, modulus: int, *rows: Sequence[int]) -> Callable[[str], bool]:
@@ -18,7 +21,7 @@ def _sums_to(rest: int, modulus: int, *rows: Sequence[int]) -> Callable[[str], b
 
     def check(value: str) -> bool:
         signs = [10 if sign in "XK" else int(sign) for sign in reversed(value)]
-        return all(sum(map(mul, signs, row)) % modulus == rest for row in rows)
+        return all(_dot(signs, row) % modulus == rest for row in rows)
 
     return check
 
@@ -51,7 +54,7 @@ def _codice_fiscale(value: str) -> bool:
 def _cpf(value: str) -> bool:
     """Receita Federal: two digits modulo 11, of which 10 is written as 0."""
     return all(
-        sum(map(mul, map(int, value), range(size + 1, 1, -1))) * 10 % 11 % 10 == int(value[size])
+        _dot(map(int, value), range(size + 1, 1, -1)) * 10 % 11 % 10 == int(value[size])
         for size in (9, 10)
     )
 
@@ -59,7 +62,7 @@ def _cpf(value: str) -> bool:
 def _curp(value: str) -> bool:
     """RENAPO, Instructivo normativo para la asignación de la CURP."""
     signs = map("0123456789ABCDEFGHIJKLMNÑOPQRSTUVWXYZ".index, value)
-    return sum(map(mul, signs, range(18, 0, -1))) % 10 == 0
+    return _dot(signs, range(18, 0, -1)) % 10 == 0
 
 
 def _dni(value: str) -> bool:
@@ -81,7 +84,7 @@ def _nir(value: str) -> bool:
 
 def _rrn(value: str) -> bool:
     """Ministry of the Interior and Safety: modulo 11, of which 10 and 11 are written as 0 and 1."""
-    total = sum(map(mul, map(int, value), (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)))
+    total = _dot(map(int, value), (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5))
     return (11 - total % 11) % 10 == int(value[12])
 
 
