@@ -50,7 +50,7 @@ from benchmarks.pii_grammars import (
     url_password,
     url_token,
 )
-from resources.settings.filtering.filter_steps import KINDS, PiiConfig, PiiKind
+from resources.settings.filtering.filter_steps import DEFAULT_KINDS, PiiConfig, PiiKind
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -222,7 +222,7 @@ CARRIERS += [
     "от {} до",
     "a;{};b",
 ]
-CONTEXTS: dict[PiiKind, list[str]] = {kind: CARRIERS for kind in KINDS} | {
+CONTEXTS: dict[PiiKind, list[str]] = {kind: CARRIERS for kind in DEFAULT_KINDS} | {
     "email": EMAIL_CONTEXTS, "phone": PLAIN_CONTEXTS + PHONE_CONTEXTS, "private_key": ["{}"],
     "url_secret": URL_CONTEXTS, "password": PASSWORD_CONTEXTS,
 }  # fmt: skip
@@ -376,7 +376,7 @@ def plant(
             if number % 5 in (1, 3):
                 out += on_side(side, lambda: lookalike(rng)) + "\n"
                 continue
-            kind = rng.choice(KINDS)
+            kind = rng.choice(DEFAULT_KINDS)
             before, made, after = plant_value(kind, side, rng)
             if kind == "password":  # settings have lines of their own, prose may go on
                 out, after = out[:-1] + "\n", after + "\n"
@@ -422,8 +422,8 @@ def measure(texts: list[str], side: bool, show: int) -> None:
         got = {(span["kind"], span["start"], span["end"]) for span in spans}
         wrong += compare(text, set(labels), got, counts)
     print(f"{'kind':12} {'planted':>8} {'recall':>8} {'precision':>10} {'exact':>8}")
-    for kind in [*KINDS, "total"]:
-        kinds = KINDS if kind == "total" else (kind,)
+    for kind in [*DEFAULT_KINDS, "total"]:
+        kinds = DEFAULT_KINDS if kind == "total" else (kind,)
         n, right, good, bad, exact = (sum(c[k] for k in kinds) for c in counts.values())
         print(
             f"{kind:12} {n:8} {right / n:8.4f} {good / max(1, good + bad):10.4f} {exact / n:8.4f}"
@@ -466,7 +466,7 @@ def list_real(texts: list[str], show: int) -> None:
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     print(f"\nreal text: {megabytes:.0f} MB, {megabytes / seconds:.0f} MB per CPU second")
     rng = random.Random(7)
-    for kind in KINDS:
+    for kind in DEFAULT_KINDS:
         print(f"{kind}: {frame[f'pii_{kind}'].sum()}")
         rows = [i for i, count in enumerate(frame[f"pii_{kind}"]) if count]
         for row in rng.sample(rows, min(show, len(rows))):

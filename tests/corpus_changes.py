@@ -17,6 +17,7 @@ from plug_in_package import forget, install
 from verbs import Cli
 
 from assets.tokenized.chat_template_files import CHATML
+from resources.settings.filtering.filter_steps import DEFAULT_KINDS, KINDS
 from resources.settings.shards import FORMAT_NAMES, MASK_FORMATS
 
 TOOL = {"type": "function", "function": {"name": "weather", "description": "of a place"}}
@@ -373,6 +374,7 @@ OF_TEXTS: dict[str, Change] = OF_ALL | {
     "upsample": key("phases.1.upsample", MANY, FEW),
     "substrings": key("dedup.substrings.min_words", 150, 50),
     "lines": key("dedup.lines.min_count", 9, 4),
+    "kinds of personal data": key("filters.pii.kinds", [*KINDS], [*DEFAULT_KINDS]),
     "min_words": key("filters.rules.gopher_quality.min_words", 14, 5),
     "classifier.seed": key("classifier.seed", 1, 2),
 }

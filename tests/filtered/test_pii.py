@@ -18,6 +18,7 @@ from assets.filtered.pii.identity_numbers import _IBAN_LENGTHS, passes_luhn, pas
 from assets.filtered.pii.scan import Scan, Span
 from assets.text.buffers import text_buffers
 from resources.settings.filtering.filter_steps import (
+    DEFAULT_KINDS,
     KINDS,
     MAX_VALUES,
     PLACEHOLDERS,
@@ -488,7 +489,7 @@ def test_offsets_are_characters() -> None:
 
     first, second = {"kind": "email", "start": 7, "end": 14}, {"kind": "ip", "start": 17, "end": 30}
     assert spans == [[first, second]]
-    counts = {f"pii_{kind}": int(kind in ("email", "ip")) for kind in KINDS}
+    counts = {f"pii_{kind}": int(kind in ("email", "ip")) for kind in DEFAULT_KINDS}
     assert frame.drop("pii_spans").row(0, named=True) == counts | {"pii_total": 2}
 
 
@@ -515,7 +516,7 @@ def test_no_rows_give_typed_columns() -> None:
 
     _, frame = find_pii(pl.Series("text", [], dtype=pl.String), PiiConfig())
 
-    counts = {f"pii_{kind}": pl.Int64 for kind in KINDS}
+    counts = {f"pii_{kind}": pl.Int64 for kind in DEFAULT_KINDS}
     assert dict(frame.schema) == {"pii_spans": span, **counts, "pii_total": pl.Int64}
 
 

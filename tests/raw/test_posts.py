@@ -158,3 +158,137 @@ date                    | expected
 def test_a_post_without_a_licence_has_that_of_its_date(date: str, expected: str) -> None:
     assert licence_of({"CreationDate": date}) == expected
     assert licence_of({"CreationDate": date, "ContentLicense": "CC BY-SA 1.0"}) == "CC BY-SA 1.0"
+
+
+def dumped(number: int, **attributes: object) -> str:
+    """Return a row as a dump writes it: line ends and quotes of attributes are references."""
+    marks = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#xA;", "\t": "&#x9;"}
+    escaped = {
+        key: "".join(marks.get(sign, sign) for sign in str(value))
+        for key, value in attributes.items()
+    }
+    return row(number, " ".join(f'{key}="{value}"' for key, value in escaped.items()))
+
+
+ASKED = {"PostTypeId": 1, "CreationDate": "2020-02-03T10:11:12.013", "Score": 3, "Title": "T"}
+ANSWERED = {"PostTypeId": 2, "ParentId": 1, "CreationDate": "2020-02-04T10:11:12.013", "Score": 1}
+TABLE = """<div class="s-table-container">
+<table class="s-table">
+<thead>
+<tr>
+<th>Year</th>
+<th style="text-align: right;">Sales</th>
+</tr>
+</thead>
+<tbody>
+<tr>
+<td>2019</td>
+<td style="text-align: right;">12</td>
+</tr>
+</tbody>
+</table>
+</div>
+"""
+BODIES = {
+    "code of a language": (
+        '<p>Use <code>a &lt; b</code>:</p>\n\n<pre class="lang-py prettyprint-override"><code>'
+        "for i in x:\n\tif i:\n        print(&quot;é&quot;)\n\n    # &amp;amp;\n</code></pre>\n",
+        'Use a < b:\n\nfor i in x:\n\tif i:\n        print("é")\n\n    # &amp;',
+    ),
+    "a snippet that runs": (
+        "<p>Try:</p>\n\n<p><!-- begin snippet: js hide: false console: true -->\n<!-- language: "
+        'lang-js -->\n</p><div class="snippet"><pre class="snippet-code-js lang-js '
+        'prettyprint-override"><code>let a = 1;\n</code></pre></div>',
+        "Try:\n\nlet a = 1;",
+    ),
+    "a table": (f"{TABLE}<p>After.</p>\n", "Year\t\tSales\n2019\t\t12\n\nAfter."),
+    "formulas": (
+        "<p>By Cauchy $x &lt; y$,\n$$\\int_a^b f(x)\\,dx \\le |b-a|$$</p>\n",
+        "By Cauchy $x < y$, $$\\int_a^b f(x)\\,dx \\le |b-a|$$",
+    ),
+    "a spoiler": (
+        '<blockquote class="spoiler">\n  <p> The butler did it.</p>\n</blockquote>\n\n<p>Sure?</p>',
+        "The butler did it.\n\nSure?",
+    ),
+    "an image and a link": (
+        '<p><a href="https://i.stack.imgur.com/a.png" rel="nofollow noreferrer"><img src="https://'
+        'i.stack.imgur.com/a.png" alt="A chart of sales" /></a></p>\n<p>See <a href="https://x.io"'
+        ">the manual</a>.</p>",
+        "A chart of sales\n\nSee the manual.",
+    ),
+    "keys, lists and rules": (
+        "<p>Press <kbd>Ctrl</kbd>+<kbd>C</kbd>, then<br>\nwait</p>\n\n<hr>\n\n<ol>\n<li>One</li>\n"
+        "<li><p>Two</p>\n\n<ul>\n<li>deep</li>\n</ul></li>\n</ol>\n",
+        "Press Ctrl+C, then\nwait\n\n  1. One\n\n  2. Two\n\n    • deep",
+    ),
+    "unusual references": (
+        "<p>&#8220;Quoted&#8221; &hellip; &#x1F600; &amp;lt; &lt;3 &amp;nbsp; 𝔘 한국어</p>",
+        "“Quoted” … 😀 &lt; <3 &nbsp; 𝔘 한국어",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_the_text_of_a_post_is_what_its_page_shows(tmp_path: Path, kind: str) -> None:
+    body, shown = BODIES[kind]
+    rows = dumped(1, **ASKED, Body=body), dumped(2, **ANSWERED, Body=body)
+    chunk = read(write(tmp_path, "Posts.xml", posts(*rows)))
+    assert texts(chunk) == [f"Q: T\n\n{shown}\n\nA: {shown}"]
+    assert len(chunk.quarantine) == 0
+
+
+def test_a_title_is_no_html_and_owners_change_nothing(tmp_path: Path) -> None:
+    rows = (
+        dumped(1, **ASKED | {"Title": 'Is <b> "bold" & &lt; what?'}, Body="<p>Hm.</p>\n",
+               OwnerDisplayName="user28", ClosedDate="2021-01-01T00:00:00.000"),
+        dumped(2, **ANSWERED, Body="<p>Yes.</p>\n", CommunityOwnedDate="2020-02-04T10:11:12.013",
+               LastEditorDisplayName="user-2"),
+    )  # fmt: skip
+    chunk = read(write(tmp_path, "Posts.xml", posts(*rows)))
+    assert texts(chunk) == ['Q: Is <b> "bold" & &lt; what?\n\nHm.\n\nA: Yes.']
+
+
+def test_the_score_orders_answers_and_the_accepted_one_has_no_place_of_its_own(
+    tmp_path: Path,
+) -> None:
+    scores = {2: 4, 3: -7, 4: 4, 5: 1, 6: 0}
+    rows = [dumped(i, **ANSWERED | {"Score": score}, Body=f"<p>{i}</p>") for i, score
+            in scores.items()]  # fmt: skip
+    asked = dumped(1, **ASKED | {"Score": -3}, Body="<p>?</p>", AcceptedAnswerId=5)
+    chunk = read(write(tmp_path, "Posts.xml", posts(asked, *rows)))
+    assert texts(chunk) == ["Q: T\n\n?\n\nA: 2\n\nA: 4\n\nA: 5\n\nA: 6\n\nA: 3"]
+    assert json.loads(chunk.documents["meta"][0])["score"] == -3
+
+
+def test_an_answer_that_shows_nothing_is_no_answer(tmp_path: Path) -> None:
+    empty = ["", "<p></p>\n", '<p><img src="https://i.stack.imgur.com/a.png" /></p>']
+    rows = [dumped(i, **ANSWERED, Body=body) for i, body in enumerate([*empty, "<p>x</p>"], 2)]
+    chunk = read(write(tmp_path, "Posts.xml", posts(dumped(1, **ASKED, Body="<p>?</p>"), *rows)))
+    assert texts(chunk) == ["Q: T\n\n?\n\nA: x"]
+    assert json.loads(chunk.documents["meta"][0])["answers"] == 1
+    assert chunk.left_out == {"empty_post": 3}
+
+
+def test_other_rows_of_real_dumps_are_counted_or_named(tmp_path: Path) -> None:
+    others = [dumped(10 + kind, PostTypeId=kind, CreationDate="2011", Score=0, Body="<p>w</p>")
+              for kind in (3, 4, 5, 6, 7, 8)]  # fmt: skip
+    orphan = dumped(30, **ANSWERED | {"ParentId": 29}, Body="<p>its question is deleted</p>")
+    control = row(31, 'PostTypeId="1" Score="1" Title="T" Body="a &#x1F; b"')
+    asked = dumped(1, **ASKED, Body="<p>?</p>")
+    chunk = read(write(tmp_path, "Posts.xml", posts(asked, *others, orphan, control)))
+    assert texts(chunk) == ["Q: T\n\n?"]
+    assert chunk.left_out == {"other_post": 6}
+    errors = chunk.quarantine["error"].to_list()
+    assert any("its question 29 is not in the file" in error for error in errors)
+    assert any("reference to invalid character number" in error for error in errors)
+
+
+def test_a_question_and_its_answers_have_the_licences_of_their_dates(tmp_path: Path) -> None:
+    dates = ("2009-01-01", "2014-01-01", "2023-01-01", "2023-01-02")
+    rows = [dumped(1, **ASKED | {"CreationDate": dates[0]}, Body="<p>?</p>")]
+    rows += [dumped(i, **ANSWERED | {"CreationDate": date}, Body="<p>!</p>")
+             for i, date in enumerate(dates[1:], 2)]  # fmt: skip
+    chunk = read(write(tmp_path, "Posts.xml", posts(*rows)))
+    assert chunk.documents["license"].to_list() == [
+        "CC BY-SA 2.5 AND CC BY-SA 3.0 AND CC BY-SA 4.0"
+    ]

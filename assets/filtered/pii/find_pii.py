@@ -1,8 +1,8 @@
 """Find personal data and secrets in texts, and replace them by typed placeholders.
 
-Ten kinds: e-mail, public IP addresses, phone numbers, US social security numbers, payment cards,
-IBANs, secrets in URLs, passwords, API keys and private keys. `SCANS` has their patterns and
-validators.
+Eleven kinds: e-mail, public IP addresses, phone numbers, US social security numbers, payment cards,
+IBANs, secrets in URLs, passwords, API keys and private keys, and, if asked for, national ids.
+`SCANS` has their patterns and validators.
 Trade-off: Rust patterns search every text, Python checks only the candidates. Check digits, issued
 ranges and the few characters around a candidate decide, never a model of the language. Names and
 street addresses are not detected. Values with something in them that nobody sees are found in the
@@ -17,7 +17,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.filtered.pii import email_addresses, identity_numbers, passwords, phones, secret_keys
+from assets.filtered.pii import (
+    email_addresses,
+    identity_numbers,
+    national_ids,
+    passwords,
+    phones,
+    secret_keys,
+)
 from assets.filtered.pii.candidates import (
     REJECTED,
     candidates_in,
@@ -32,7 +39,14 @@ from assets.text.chat_messages import change_messages
 from assets.text.list_columns import list_series
 from assets.text.table_rows import replace_rows
 from resources.made_once import made_once
-from resources.settings.filtering.filter_steps import KINDS, MAX_VALUES, PiiConfig, PiiKind
+from resources.settings.filtering.filter_steps import (
+    DEFAULT_KINDS,
+    KINDS,
+    MAX_VALUES,
+    PLACEHOLDERS,
+    PiiConfig,
+    PiiKind,
+)
 
 # A Rust pattern finds candidates fast, without their context; a check reads one candidate in its
 # text and yields the spans that count. No pattern has look-around, since Polars returns matches
@@ -43,6 +57,7 @@ SCANS: tuple[Scan, ...] = (
     *identity_numbers.SCANS,
     *passwords.SCANS,
     *secret_keys.SCANS,
+    *national_ids.SCANS,
 )
 
 
@@ -135,10 +150,10 @@ def find_pii(texts: pl.Series, config: PiiConfig) -> tuple[pl.Series, pl.DataFra
     least. A text with more than MAX_VALUES values is not searched to its end: it has no spans, a
     total of MAX_VALUES + 1, and is empty if it was to be redacted.
     """
-    scans = [scan for scan in SCANS if scan.kind in config.kinds]
-    spans, is_full = _find_all(texts, scans, config.placeholders)
+    placeholders = PLACEHOLDERS | config.placeholders
+    spans, is_full = _find_all(texts, _scans_of(config.kinds), placeholders)
     if config.action == "redact":
-        texts = _redact_rows(texts, spans, config.placeholders)
+        texts = _redact_rows(texts, spans, placeholders)
         full = pl.Series(np.flatnonzero(is_full), dtype=pl.get_index_type())
         texts = replace_rows(texts, full, pl.Series([""] * len(full), dtype=pl.String))
     return texts, _report(spans, is_full, config.kinds)
@@ -157,10 +172,14 @@ def _redact_rows(texts: pl.Series, spans: Integers, placeholders: dict[PiiKind, 
     return replace_rows(texts, pl.Series(rows, dtype=pl.get_index_type()), redacted)
 
 
+def _scans_of(kinds: Sequence[PiiKind]) -> tuple[Scan, ...]:
+    return tuple(scan for scan in SCANS if scan.kind in kinds)
+
+
 @made_once
 def _clues_of_all_kinds() -> "ClueTables":
     """Return the tables of the default kinds, which `clue_tables` then has."""
-    return clue_tables(tuple(SCANS))
+    return clue_tables(_scans_of(DEFAULT_KINDS))
 
 
 def _find_all(

@@ -2,10 +2,9 @@
 
 Sources: ITU E.164 (calling codes), North American Numbering Plan.
 
-Numbers in groups with blanks and without a calling code follow the national numbering plans that
-ITU-T E.129 lists, by the sizes of their groups. One that begins with the trunk prefix 0 is rarely
-anything else. Others share their form with amounts (601 234 567) and table rows (22 12 34 56): what
-is beside them decides.
+Numbers without a calling code follow the plans of countries (`read_phone_plans`). In groups with
+blanks, one that begins with the trunk prefix 0 is rarely anything else. Others share their form
+with amounts (601 234 567) and table rows (22 12 34 56): what is beside them decides.
 """
 
 import re
@@ -108,31 +107,16 @@ _INTRODUCED_NUMBER = (
 _SIGN = r"[\d ().\xe2\x80\x93/-]"  # a byte of [0-9 ().–/-]
 
 
-# Trunk prefix 0: an area of two to five digits, and groups that never are a lone digit, except
-# after Hungary's 06.
-_TRUNK = re.compile(
-    r"\(?0[1-9]\d{0,3}\)?(?: \d{2,5}){1,4}|0[6-9]\d{4} \d{5}|\(?0[1-9]\d{0,3}\)? \d{5,8}|"
-    r"06 \d \d{3} \d{4}|\(?0[2-9]\d{1,3}\)? \d{3,6} 0|"
-    r"0\([1-9]\d{1,3}\)(?: \d{2,4}){2,3}|\(0\d{1,4}\)(?: \d{2,8}){1,4}"
+_WITH_TRUNK, _WITHOUT_TRUNK = map(re.compile, read_phone_plans())
+# No group behind the area is a lone digit, except after Hungary's 06.
+_GROUPS = re.compile(
+    r"(?:8 )?(?:\(\d{2,5}\)|\d{1,5}|\d\(\d{1,4}\)|0\d{5}(?= \d{5}))(?: \d{2,8}){1,4}|"
+    r"06 \d \d{3} \d{4}|0\d{1,4} \d+ 0"
 )
-# Forms that amounts do not have: groups of two and of three, of four and of five.
-_CLEAR = re.compile(
-    r"8 \(?[2-9]\d\d\)? \d{3} \d\d \d\d|8 \(?[2-9]\d{3}\)? \d\d \d\d \d\d|"
-    r"\([2-9]\d\d\) \d{3} \d\d \d\d|"
-    r"[1-9]\d \d{3} \d\d \d\d|[5-9]\d\d \d\d \d\d \d\d|1[3-9]\d \d{4} \d{4}|[6-9]\d{4} \d{5}|"
-    r"\([1-9]\d\) 9?\d{4} \d{4}|\([1-9]\d\) 9?\d{8}|\([1-9]\d{2}\) \d{3} \d{3,4}|"
-    r"[1-9]\d 9\d{4} \d{4}|"
-    r"\(?(?!.11|.9)[2-9]\d\d\)? (?!.11)[2-9]\d\d \d{4}|1 [2-9]\d\d [2-9]\d\d \d{4}|"
-    r"1[38]00 \d{3} \d{3,4}|[48]00 \d{3} \d{4}|9 \d{4} \d{4}|01 800 \d{3} \d{4}"
-)
-# Forms of other numbers too.
-_OPEN = re.compile(
-    r"[2-9]\d\d \d{3} \d{3}|(?!19|20)[2-9]\d{3} (?!19|20)\d{4}|[2-9]\d \d\d \d\d \d\d|"
-    r"[2-9]\d \d{3} \d{4}|"
-    r"[1-9]\d \d{4} \d{4}|[26-9]\d{3} \d{3} \d{3}|[2-9]\d\d \d\d \d{3}|[2-9]\d\d \d{3} \d{4}|"
-    r"2 2\d{3} \d{4}|"
-    r"[36]\d\d \d{7}|[2-9]\d\d [2-9]\d{6}"
-)
+# Sizes of groups that amounts and rows of numbers do not have, and those of other numbers, too.
+_CLEAR = re.compile("13322|14222|3322|2322|3222|344|55|334|1334|254|144|433")
+_OPEN = re.compile("333|44|2222|234|244|323|37")
+_NEVER_OPEN = re.compile(r"(?:.* )?(?:19|20)\d\d(?: .*)?|0.*|1.*(?<! \d{4} \d{4})")
 _BEFORE = re.compile(
     r"(?ai)[\w.+#$€£¥₹₽%/^~<\\§=-]\Z|(?<!\*)\*\Z|[€£¥₹₽$§^≈~<=°×±] \Z|(?<=[^\n])[>*+] \Z|\d[.,]\Z|"
     r"\d ?[-–/+*×=:] ?\Z|(?<![a-z])[a-f0-9]*\d[a-f0-9]*[ \t]+\Z|"
@@ -186,13 +170,16 @@ def _check_spaced(text: str, start: int, end: int) -> Iterator[Span]:
         return
     if _SPACED_DATE.fullmatch(number) or _is_sequence(number):
         return
-    is_trunk = _TRUNK.fullmatch(number) and (
-        9 <= num_digits <= 12 or number[:4] in ("0800", "0341")
-    )
-    is_open = not is_trunk and not _CLEAR.fullmatch(number)
-    if is_open and (not _OPEN.fullmatch(number) or _ROW_AFTER.match(after)):
+    digits = re.sub(r"\D", "", number)
+    is_trunk = _WITH_TRUNK.fullmatch(digits)
+    if not _GROUPS.fullmatch(number) or not (is_trunk or _WITHOUT_TRUNK.fullmatch(digits)):
         return
-    if is_open and "\n" in before and _ROW_BEFORE.search(before):
+    is_long = num_digits > 8 or number.startswith("0800 ")
+    sizes = "".join(str(len(group)) for group in re.findall(r"\d+", number))
+    is_open = not ((is_long and (is_trunk or "(" in number)) or _CLEAR.fullmatch(sizes))
+    if is_open and (not _OPEN.fullmatch(sizes) or _NEVER_OPEN.fullmatch(number)):
+        return
+    if is_open and (_ROW_AFTER.match(after) or _ROW_BEFORE.search(before)):
         return
     # The names of a phone have letters, and a list of numbers has none: 30 µs a number.
     line = before.rfind("\n") + 1  # none of the words is before it
@@ -249,7 +236,6 @@ def _is_sequence(number: str) -> bool:
 
 # Local forms with other signs than blanks, in any digits: a trunk prefix, an area in brackets or a
 # word before it tells a number of a country's plan from others.
-_WITH_TRUNK, _WITHOUT_TRUNK = map(re.compile, read_phone_plans())
 _SHAPE = re.compile(
     r"(?:8[ -]?)?(?:\(\d{2,6}\)[ -]?|\d{2,6}(?: ?[-./–] ?| ))\d{2,8}(?:[-./– ]\d{2,8}){0,4}|"
     r"\d{8,12}"

@@ -1,4 +1,4 @@
-"""Published forms of keys and of telephone numbers, as tables."""
+"""Published forms of keys, telephone numbers and national ids, as tables."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,28 @@ def read_key_forms() -> tuple[KeyForm, ...]:
     """Read the table of keys."""
     _, *rows = (DATA / "key_forms.tsv").read_text("utf-8").splitlines()
     return tuple(KeyForm(*row.split("\t")) for row in rows)
+
+
+class NationalId(NamedTuple):
+    """A row of data/national_ids.tsv: how a country writes an id.
+
+    check  the rule of its check digits (see `national_ids`)
+    alone  regex of a form that is hardly anything else, or nothing
+    after  regex of a form that counts after one of `words` (a regex, too), or nothing
+    """
+
+    country: str
+    name: str
+    check: str
+    alone: str
+    after: str
+    words: str
+
+
+def read_national_ids() -> tuple[NationalId, ...]:
+    """Read the table of national ids."""
+    _, *rows = (DATA / "national_ids.tsv").read_text("utf-8").splitlines()
+    return tuple(NationalId(*row.split("\t")) for row in rows)
 
 
 def read_phone_plans() -> tuple[str, str]:

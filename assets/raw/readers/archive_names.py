@@ -13,14 +13,15 @@ ATTACHMENT, OUTPUT, NAVIGATION = "attachment", "notebook_output", "navigation_do
 MEMBER_KINDS = ("link", "device", "sparse", "unknown")
 OTHER_STATUS, OTHER_CONTENT_TYPE, OTHER_RECORD = "http_status", "other_content_type", "other_record"
 OTHER_NAMESPACE, REDIRECT, EMPTY_PAGE = "other_namespace", "redirect", "empty_page"  # of a wiki
-OTHER_POST, OTHER_XML = "other_post", "other_xml"
+EMPTY_POST, OTHER_POST, OTHER_XML = "empty_post", "other_post", "other_xml"
 RECORD_TYPES = (  # of WARC
     *("warcinfo", "request", "metadata", "revisit", "continuation"),
     *("response", "resource", "conversion"),
 )
 LEFT_OUT = frozenset(  # all reasons: what is left out for them is no document that was lost
     {OTHER_MEMBER, NESTED_ARCHIVE, OTHER_STATUS, OTHER_CONTENT_TYPE, OTHER_RECORD}
-    | {OTHER_NAMESPACE, REDIRECT, EMPTY_PAGE, OTHER_POST, OTHER_XML, ATTACHMENT, OUTPUT, NAVIGATION}
+    | {OTHER_NAMESPACE, REDIRECT, EMPTY_PAGE, EMPTY_POST, OTHER_POST, OTHER_XML}
+    | {ATTACHMENT, OUTPUT, NAVIGATION}
     | {f"{kind}_member" for kind in MEMBER_KINDS}
     | {f"{kind}_record" for kind in RECORD_TYPES}
 )

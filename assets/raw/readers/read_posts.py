@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from assets.raw.readers.archive_names import OTHER_POST
+from assets.raw.readers.archive_names import EMPTY_POST, OTHER_POST
 from assets.raw.readers.decompress import FileFault
 from assets.raw.readers.html_fields import plain_text
 from assets.raw.readers.input_file import STREAM_END, InputFile, Slice
@@ -112,19 +112,19 @@ def _topic_records(
             _misplaced(each, f"its question {each.topic} is not in the file") for each in topic
         )
         return
-    posts = [DECODE(question.kept)]
+    first = DECODE(question.kept)
+    asked = first.get("Title"), plain_text(first.get("Body", "")).strip()
+    posts, parts = [first], ["Q: " + "\n\n".join(filter(None, asked))]
     for each in topic:
-        if each.is_answer:
-            posts.append(DECODE(each.kept))
-        else:
+        kept = DECODE(each.kept)
+        text = plain_text(kept.get("Body", ""))
+        if not each.is_answer:
             yield _misplaced(each, f"the file has a question {each.id} before it")
-    first = posts[0]
-    marks = ["Q: ", *["A: "] * (len(posts) - 1)]
-    parts = [
-        mark + plain_text(post.get("Body", "")) for mark, post in zip(marks, posts, strict=True)
-    ]
-    if title := first.get("Title"):
-        parts[0] = f"Q: {title}\n\n{parts[0].removeprefix('Q: ')}"
+        elif text.strip():
+            posts.append(kept)
+            parts.append(f"A: {text}")
+        else:
+            yield InputRecord(each.place, None, left_out=EMPTY_POST)
     fields = {
         source.text_field: "\n\n".join(parts),
         "id": question.id,
@@ -136,8 +136,8 @@ def _topic_records(
         "score": question.score,
         "answers": len(posts) - 1,
     }
-    kept = {key: value for key, value in fields.items() if value is not None}
-    yield InputRecord(question.place, kept)
+    known = {key: value for key, value in fields.items() if value is not None}
+    yield InputRecord(question.place, known)
 
 
 def _misplaced(post: _Post, why: str) -> InputRecord:

@@ -255,10 +255,13 @@ PiiKind = Literal[
     "password",
     "api_key",
     "private_key",
+    "national_id",
 ]
 
 
 KINDS: tuple[PiiKind, ...] = get_args(PiiKind)
+OPTIONAL_KINDS = frozenset({"national_id"})
+DEFAULT_KINDS = tuple(kind for kind in KINDS if kind not in OPTIONAL_KINDS)
 
 
 PLACEHOLDERS: dict[PiiKind, str] = {
@@ -272,7 +275,10 @@ PLACEHOLDERS: dict[PiiKind, str] = {
     "password": "<PASSWORD>",
     "api_key": "<KEY>",
     "private_key": "<PRIVATE_KEY>",
+    "national_id": "<NATIONAL_ID>",
 }
+# What a config has by itself: without the optional kinds, since its fingerprint is made of it.
+_DEFAULT_PLACEHOLDERS = {kind: PLACEHOLDERS[kind] for kind in DEFAULT_KINDS}
 
 
 # Of 33,599 real documents (193 MB) the fullest has 43, and Linux's list of maintainers some 3,000
@@ -283,14 +289,16 @@ MAX_VALUES = 10_000
 class PiiConfig(FrozenModel):
     """Kinds of personal data that are searched for, and their placeholders."""
 
-    kinds: tuple[PiiKind, ...] = Field(default=KINDS, description="kinds that are searched for")
+    kinds: tuple[PiiKind, ...] = Field(
+        default=DEFAULT_KINDS, description="kinds that are searched for; national_id is an option"
+    )
     action: Literal["redact", "tag"] = Field(
         default="redact",
         description="treatment of spans. redact: placeholders replace them; tag: they are listed "
         "and the text stays",
     )
     placeholders: dict[PiiKind, str] = Field(
-        default=PLACEHOLDERS,
+        default=_DEFAULT_PLACEHOLDERS,
         description="replacement of each kind: letters, blanks and _ in <>, [] or {}; kinds left "
         "out keep the default",
     )
@@ -307,4 +315,4 @@ class PiiConfig(FrozenModel):
                 f"placeholders {wrong.to_list()} could be taken for personal data. Write them as "
                 "letters in brackets, such as <EMAIL> or [EMAIL]."
             )
-        return PLACEHOLDERS | placeholders
+        return _DEFAULT_PLACEHOLDERS | placeholders
