@@ -21,11 +21,24 @@ IGNORED = -100  # ignore_index of torch's cross_entropy
 def hugging_face(batch: Tensors) -> ModelInputs:
     """Return input_ids, labels and position_ids, int64 [rows, length], and use_cache, False.
 
-    Positions begin at 0 in each document, by which models of transformers tell packed documents
-    apart, but not if they fill a cache, as they do by default outside of their Trainer: it is
-    switched off here. A model without that argument needs `document_mask`.
+    Positions begin at 0 in each document, by which most models of transformers tell packed
+    documents apart, but not if they fill a cache, as they do by default outside of their Trainer:
+    it is switched off here. Others need `hugging_face_masked` (gpt-oss, OPT, MPT), or see all of
+    a row whatever they are given (Mamba, Bamba, Bloom): `check_leak` tells.
     """
     return {**row_tensors(batch), "use_cache": False}
+
+
+def hugging_face_masked(batch: Tensors) -> ModelInputs:
+    """Return the same with attention_mask, float32 [rows, 1, length, length], for eager and sdpa.
+
+    It is 0 where `document_mask` is True, and the least number elsewhere. A model whose layers look
+    back over a window reads it in place of the window.
+    """
+    mask = document_mask(batch)
+    least = torch.finfo(torch.float32).min
+    added = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, least)
+    return {**hugging_face(batch), "attention_mask": added}
 
 
 def row_tensors(batch: Tensors) -> Tensors:

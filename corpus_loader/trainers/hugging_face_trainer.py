@@ -34,6 +34,7 @@ from corpus_loader.loader import CorpusLoader
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
 from corpus_loader.trainers.forms import Tensors, hugging_face, learned
+from corpus_loader.trainers.leaks import check_leak
 
 STATE_FILE = "corpus_loader.json"
 TRAINER_STATE_NAME = "trainer_state.json"
@@ -78,7 +79,8 @@ class SaveLoader(TrainerCallback):  # type: ignore[misc]
 class CorpusTrainer(Trainer):  # type: ignore[misc]
     """transformers' Trainer whose training batches are those of a corpus.
 
-    `form` makes a batch of the loader's tensors, by default `hugging_face`. All others are the
+    `form` makes a batch of the loader's tensors, by default `hugging_face`. With
+    `documents_apart=False` a model may see other documents of its row. All others are the
     Trainer's. Raises CorpusError without `max_steps`, for a loader of validation, for an
     `eval_dataset` of a phase, or for loaders of other ranks or batches than those of the training.
     """
@@ -90,11 +92,13 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
         *positional: Any,
         corpus: CorpusDataLoader,
         form: Callable[[Tensors], Any] = hugging_face,
+        documents_apart: bool = True,
         **options: Any,
     ) -> None:
         super().__init__(*positional, **options)
         self.corpus = corpus
         self.form = form
+        self.documents_apart = documents_apart
         if corpus.dataset.loader.mixture.is_validation:
             raise CorpusError(
                 "corpus is what is held out of training. Open its loader with split='train'."
@@ -196,8 +200,13 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
     def train(self, resume_from_checkpoint: str | bool | None = None, **others: Any) -> Any:
         """Train, from a checkpoint and the loader's state in it if one is given.
 
-        True: from the newest that is whole, or from the start if no save has ended yet.
+        True: from the newest that is whole, or from the start if no save has ended yet. Raises
+        CorpusError first if the model sees other documents of a packed row.
         """
+        mixture = self.corpus.dataset.loader.mixture
+        is_packed = mixture.sequence_length is not None and not mixture.one_bucket_batches
+        if is_packed and self.documents_apart:
+            check_leak(self.model, self.form, self.compute_loss_context_manager)
         folder = resume_from_checkpoint
         if folder is True:
             folder = newest_checkpoint(self.args.output_dir)
