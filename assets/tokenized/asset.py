@@ -16,7 +16,6 @@ from assets.deduped.document_files import KeptDocuments, kept_documents, read_ke
 from assets.report.drift import judge_drift
 from assets.text.table_rows import count_bytes
 from assets.tokenized.chat_template_files import (
-    ChatTemplate,
     find_template,
     refusal_reasons,
     too_many_refused,
@@ -31,6 +30,7 @@ from assets.tokenized.encode_documents import (
 )
 from assets.tokenized.encoders import Encoders, load_encoders
 from assets.tokenized.fill_in_the_middle import FillForm, count_modes
+from assets.tokenized.render_chats import ChatTemplate
 from assets.tokenized.round_trip import RoundTrip, round_trip
 from assets.tokenized.token_spellings import token_kinds
 from assets.tokenized.tokenized_records import (
@@ -146,8 +146,10 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
     )
     is_chat, template = corpus.settings.is_chat(source), None
     if is_chat:
-        template = find_template(corpus.settings.tokenizer, corpus.config.parent)
+        found = find_template(corpus.settings.tokenizer, corpus.config.parent)
+        template = dataclasses.replace(found, learn=corpus.settings.source(source).learn)
         config |= {"chat_template": template.source, "chats": CHATS_VERSION}
+        config |= {} if template.learn == "all" else {"learn": template.learn}
         config |= {f"template_{name}": value for name, value in template.variables}
     maker, tasks = tasks_of(corpus, TOKENIZED, source), []
     for part in deduped.parts:
@@ -351,15 +353,17 @@ def profile_of_tokenized(
 
 
 def settings_of(settings: Settings) -> dict[str, object]:
-    """Return the settings of the stage; `fill_in_the_middle` only if a source uses it."""
-    used = {
+    """Return the settings of the stage; those of sources only if one uses them."""
+    fills = {
         source.name: source.fill_in_the_middle.model_dump(mode="json")
         for source in settings.sources
         if source.fill_in_the_middle is not None
     }
-    keys = {"chat_template"} | ({"fill_in_the_middle_tokens"} if used else set())
+    learned = {source.name: source.learn for source in settings.sources if source.learn != "all"}
+    keys = {"chat_template"} | ({"fill_in_the_middle_tokens"} if fills else set())
     dump = settings.tokenizer.model_dump(mode="json", include=keys) | NO_OFFSETS
-    return dump | {"fill_in_the_middle": used} if used else dump
+    used = {"fill_in_the_middle": fills, "learn": learned}
+    return dump | {key: by_source for key, by_source in used.items() if by_source}
 
 
 STAGE = Stage(

@@ -27,7 +27,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from assets.text.chat_messages import ASSISTANT, OPTIONS, TOOLS, Message
 
@@ -57,10 +57,14 @@ class TemplateRefusal(ValueError):
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """A Jinja template, and the variables that it sees besides the messages, such as bos_token."""
+    """A Jinja template, and the variables that it sees besides the messages, such as bos_token.
+
+    `learn` says of which of the assistant's messages a model learns.
+    """
 
     source: str
     variables: tuple[tuple[str, str], ...] = ()
+    learn: Literal["all", "last"] = "all"
 
 
 class Rendered(NamedTuple):
@@ -139,6 +143,8 @@ class Rendering:
         self.options = json_of(messages, OPTIONS) or {}
         self.tools = json_of(messages, TOOLS)
         self.messages = [each for each in messages if each.role not in (OPTIONS, TOOLS)]
+        self.answers = [i for i, each in enumerate(self.messages) if each.role == ASSISTANT]
+        self.last_answer = max(self.answers, default=-1)
         self.turns = [as_turn(each, blank) for each in self.messages]
         self.marked_turns = [as_turn(each, blank, i) for i, each in enumerate(self.messages)]
         self.heads, self.closings = dict[str, str](), dict[bool, str]()  # of turns before
@@ -155,8 +161,7 @@ class Rendering:
                 "the template renders a message in another way when something is added to it, so "
                 f"that it is not known what is learned: {MARK_TURNS}"
             )
-        answers = [i for i, each in enumerate(self.messages) if each.role == ASSISTANT]
-        learned = [i for i in answers if is_learned(self.messages[i])]
+        learned = [i for i in self.answers if self.is_learned(i)]
         return Rendered(whole.text, [(self.begin(marked, i), self.end(marked, i)) for i in learned])
 
     def render(self, turns: Sequence[Mapping[str, Any]], is_prompt: bool = False) -> Marked:
@@ -171,14 +176,20 @@ class Rendering:
         }
         return take_marks(render_with(self.template, values))
 
+    def is_learned(self, number: int) -> bool:
+        """Return whether neither the message nor the source says otherwise."""
+        is_last = number == self.last_answer
+        return bool(about(self.messages[number]).get("learned", True)) and (
+            is_last or self.template.learn == "all"
+        )
+
     def left_out(self, whole: Marked, marked: Marked) -> str | None:
         """Return what was told to the template and changes nothing of its text."""
-        answers = [i for i, each in enumerate(self.messages) if each.role == ASSISTANT]
         reads_reasoning = any(name in self.template.source for name in REASONING)
         for number, message in enumerate(self.messages):
             for part in PARTS:
                 is_said = part in marked.places.get(number, ())
-                may_lack = part == "reasoning" and reads_reasoning and number < answers[-1]
+                may_lack = part == "reasoning" and reads_reasoning and number < self.last_answer
                 if is_said or may_lack or not getattr(message, part).strip():
                     continue
                 if part != "content" or not self.is_changed(number, whole.text):
@@ -217,12 +228,12 @@ class Rendering:
 
     def spans_learned(self, whole: Marked, marked: Marked) -> list[Span]:
         """Return what the template marks with `generation`, but for turns that are not learned."""
-        if all(map(is_learned, self.messages)):
+        if all(map(self.is_learned, self.answers)):
             return whole.spans
         kept = []
         for number, (start, stop) in enumerate(marked.spans):
             within = {
-                is_learned(self.messages[i])
+                self.is_learned(i)
                 for i, each in marked.places.items()
                 if any(start <= place <= stop for place in each.values())
             }
@@ -230,7 +241,7 @@ class Rendering:
                 raise TemplateRefusal(
                     "the template marks turns as one of which not all are learned"
                 )
-            if within != {False}:
+            if within == {True}:
                 kept.append(whole.spans[number])
         return kept
 
@@ -330,11 +341,6 @@ def about(message: Message) -> dict[str, Any]:
     """Return what is known about a message."""
     found = parsed(message.about, "about") if message.about else {}
     return found if isinstance(found, dict) else {}
-
-
-def is_learned(message: Message) -> bool:
-    """Return whether no mark of a message says otherwise."""
-    return bool(about(message).get("learned", True))
 
 
 def texts_about(message: Message) -> Iterator[str]:

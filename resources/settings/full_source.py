@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -35,9 +35,17 @@ class Source(SourceConfig, SourceFacts):
         "their middle; {}: the defaults; null: none",
     )
 
+    learn: Literal["all", "last"] = Field(
+        default="all",
+        exclude=True,
+        description="of conversations: every message of the assistant, or only its last one",
+    )
+
     @model_validator(mode="after")
     def check_order(self) -> Self:
-        """Refuse to rearrange conversations."""
+        """Refuse to rearrange conversations, and `learn` for other documents."""
+        if self.kind != "chat" and self.learn != "all":
+            raise ValueError("learn is for kind: chat: of other documents all tokens are learned")
         if self.kind == "chat" and self.fill_in_the_middle is not None:
             raise ValueError(
                 "fill_in_the_middle has no meaning with kind: chat: a conversation stays in its "

@@ -200,6 +200,15 @@ def test_a_turn_that_is_marked_otherwise_is_not_learned(source: str) -> None:
     assert [text[a:b] for a, b in spans] == ["B.<|im_end|>"]
 
 
+@pytest.mark.parametrize("source", [CHATML, PLAIN], ids=["generation", "prefix"])
+def test_only_the_last_answer_is_learned_if_the_source_says_so(source: str) -> None:
+    for chat in (TWICE, [*TWICE, Message("user", "more?")]):
+        text, spans = render_chat(ChatTemplate(source, learn="last"), chat, END)
+        assert [text[a:b] for a, b in spans] == ["B.<|im_end|>"]
+    unlearned = [*TWICE[:3], TWICE[3]._replace(about='{"learned":false}')]
+    assert render_chat(ChatTemplate(source, learn="last"), unlearned, END).learned == []
+
+
 def test_earlier_reasoning_may_be_left_out_by_a_template_that_knows_it() -> None:
     last = "{% if loop.last %}{{ m.reasoning_content }}|{% endif %}{{ m.content }}"
     source = PLAIN.replace("{{ m.content }}", last)
