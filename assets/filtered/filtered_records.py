@@ -52,6 +52,6 @@ class FilterNumbers(msgspec.Struct, frozen=True):
     opt_out: tuple[str, str] | UnsetType = UNSET
 
 
-FILTERED = StageRecords(stage_names.FILTERED, "10", FilteredProvenance, FilterNumbers)
+FILTERED = StageRecords(stage_names.FILTERED, "11", FilteredProvenance, FilterNumbers)
 CLASSIFIER = StageRecords(stage_names.CLASSIFIER, "1", Empty, ClassifierNumbers)
 QUALITY_SCALE = StageRecords(stage_names.QUALITY_SCALE, "1", ScaleProvenance, ScaleNumbers)
