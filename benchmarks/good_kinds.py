@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,12 @@ GOOD_KINDS = (
     *("prose", "table", "log", "formulas", "dialogue", "code", "verse", "list", "notation"),
 )
 SENTENCE = re.compile(r"(?<=[.!?。！？।])\s+|\n+|(?<=[。！？])")
+WHOLE = re.compile(  # from a letter or a quotation mark to the mark of a sentence
+    r"[^\W\d_«“„「¿¡][^{}<>|=`*#]*[.!?。！？।…]$|"
+    r"[«“„「¿¡][^{}<>|=`*#]*[.!?。！？।…»”“」]$"
+)
+PAGES_TRIED = 20  # for a sentence
+CHARACTERS = (5, 14)  # of a line of verse in a script without blanks
 LENGTHS = (120, 6_000)  # characters
 LEAST_ABOUT = 300  # of a text about notices: a shorter one is little but the notice
 
@@ -35,12 +42,20 @@ class Words(msgspec.Struct, frozen=True):
     columns: dict[str, list[str]]
     speakers: dict[str, list[str]]
     about: dict[str, list[str]]
+    about_aside: dict[str, list[str]]
     units: list[str]
 
 
 HERE = Path(__file__).parent
 WORDS = msgspec.convert(yaml.safe_load((HERE / "good_kinds.yaml").read_text()), Words)
 NOTICES: dict[str, dict[str, list[str]]] = yaml.safe_load((HERE / "notices.yaml").read_text())
+
+
+@lru_cache(maxsize=4096)
+def sentences_of(text: str) -> list[str]:
+    """Return the sentences of a page, and its lines."""
+    parts = [part.strip() for part in SENTENCE.split(text[:40_000])]
+    return [part for part in dict.fromkeys(parts) if "|" not in part]
 
 
 class GoodText(NamedTuple):
@@ -55,20 +70,46 @@ class GoodText(NamedTuple):
 class Draw:
     """A seeded generator with pages of one language and source code."""
 
-    def __init__(self, key: str, lang: str, pages: Sequence[Page], code: Sequence[str]) -> None:
-        self.random = random.Random(key)
-        self.lang, self.code = lang, code
+    def __init__(
+        self, key: str, lang: str, pages: Sequence[Page], code: Sequence[str], *, is_tuning: bool
+    ) -> None:
+        self.random = random.Random(f"{key}/{is_tuning}")
+        self.lang, self.pages, self.code, self.is_tuning = lang, pages, code, is_tuning
         self.page = self.random.choice(pages)
+        self.used: set[str] = set()
         self.length = int(LENGTHS[0] * (LENGTHS[1] / LENGTHS[0]) ** self.random.random() ** 2)
 
-    def sentence(self, least: int = 20, most: int = 160) -> str:
-        """Draw a sentence of the page."""
-        found = [
-            part.strip()
-            for part in SENTENCE.split(self.page.text[:40_000])
-            if least <= len(part.strip()) <= most and len(part.split("|")) < 2
-        ]
-        return self.random.choice(found) if found else self.page.text[:most].strip()
+    def sentence(self, least: int = 20, most: int = 160, *, is_whole: bool = False) -> str:
+        """Draw a sentence of the page, or of another one if the text has all of its sentences.
+
+        is_whole: it ends as sentences do, and is no line of a manual or a table.
+        """
+        for _ in range(PAGES_TRIED):
+            unused = [
+                part
+                for part in sentences_of(self.page.text)
+                if least <= len(part) <= most and part not in self.used
+            ]
+            if is_whole:
+                unused = [part for part in unused if WHOLE.match(part)]
+            if unused:
+                self.used.add(chosen := self.random.choice(unused))
+                return chosen
+            self.page = self.random.choice(self.pages)
+        return self.page.text[:most].strip()
+
+    def lines(self, text: str, least: int, most: int) -> list[str]:
+        """Break a text into lines of words; of characters in scripts without blanks."""
+        is_spaced = len(text.split()) * 12 > len(text)
+        units = text.split() if is_spaced else re.findall(r"[\w.-]+|\S", text, re.ASCII)
+        joint = " " if is_spaced else ""
+        sizes = (least, most) if is_spaced else CHARACTERS
+        lines = []
+        while units:
+            size = self.random.randint(*sizes)
+            lines.append(joint.join(units[:size]))
+            del units[:size]
+        return lines
 
     def word(self) -> str:
         """Draw a word of the page, or an identifier."""
@@ -178,14 +219,15 @@ def good_texts(
             for number in range(count):
                 chosen = families[number % len(families)]
                 name = chosen.make.__name__
-                draw = Draw(f"{seed}/{lang}/{name}/{number}/{is_tuning}", lang, own, code)
+                key = f"{seed}/{lang}/{name}/{number}"
+                draw = Draw(key, lang, own, code, is_tuning=is_tuning)
                 yield GoodText(chosen.make(draw), kind, name, lang)
 
 
 def notices(kind: str, lang: str, *, is_tuning: bool) -> list[str]:
-    """Return the sentences of a half of the notices."""
+    """Return the sentences of a half of the notices; all of a language that is never for tuning."""
     own = NOTICES[kind].get(lang, NOTICES[kind]["en"])
-    half = (len(own) + 1) // 2
+    half = 0 if lang in WORDS.kept_aside and lang in NOTICES[kind] else (len(own) + 1) // 2
     return own[:half] if is_tuning else own[half:]
 
 
@@ -195,19 +237,22 @@ def notices(kind: str, lang: str, *, is_tuning: bool) -> list[str]:
 @family("prose")
 def about_notices(draw: Draw) -> str:
     """Quote notices between sentences of a page."""
+    own = WORDS.about if draw.is_tuning else WORDS.about_aside
+    abouts = own.get(draw.lang, own["en"])
+    is_whole = draw.random.random() < 0.7  # the others have lines of manuals and tables, too
 
     def part() -> str:
         if draw.random.random() < 0.4:
-            about = draw.random.choice(WORDS.about.get(draw.lang, WORDS.about["en"]))
-            kind = draw.random.choice(list(NOTICES))
-            quoted = draw.random.choice(NOTICES[kind].get(draw.lang, NOTICES[kind]["en"]))
+            kind = draw.random.choice([kind for kind in NOTICES if kind != "quoting"])
+            quoted = draw.random.choice(notices(kind, draw.lang, is_tuning=draw.is_tuning))
             quoted = re.split(r"(?<=[.!?。])\s*", quoted)[0].rstrip(".")
-            return about.format(
-                q=quoted.replace("{s}", "example.org")
-                .replace("{w}", draw.word())
-                .replace("{n}", "100")
-            )
-        return draw.sentence(40, 300)
+            quoted = quoted.replace("{s}", "example.org").replace("{n}", "100")
+            quoted = re.sub(r"\{w\}", lambda _: draw.word(), quoted)
+            sentence = draw.random.choice(abouts).format(q=quoted)
+            if sentence not in draw.used:
+                draw.used.add(sentence)
+                return sentence
+        return draw.sentence(40, 300, is_whole=is_whole)
 
     draw.length = max(draw.length, LEAST_ABOUT)
     return draw.until_long(part, draw.random.choice((" ", "\n\n")))
@@ -269,6 +314,23 @@ def facts(draw: Draw) -> str:
         return f"{draw.random.choice(names)}: {value}"
 
     return draw.until_long(fact)
+
+
+@family("table")
+def ruled_table(draw: Draw) -> str:
+    """Make a table in columns of one width, with rules of `+` and `-` between its rows."""
+    columns, width = draw.random.randint(2, 6), draw.random.randint(8, 18)
+    row, heads = rows_of(draw, columns), draw.random.choices(draw.of(WORDS.columns), k=columns)
+    edge, between = draw.random.choice((("+", "|"), ("+", "|"), (" ", " "), ("  ", "  ")))
+    rule = edge + edge.join([draw.random.choice("-=") * (width + 2)] * columns) + edge
+    is_open = edge != "+" or draw.random.random() < 0.5
+
+    def line(cells: list[str]) -> str:
+        made = between.join(f" {cell[:width]:<{width}} " for cell in cells)
+        return f"{between}{made}{between}".rstrip()
+
+    rows = draw.until_long(lambda: line(row()) + ("" if is_open else f"\n{rule}"))
+    return f"{rule}\n{line(heads)}\n{rule}\n{rows}\n{rule}"
 
 
 @family("table", is_kept_aside=True)
@@ -551,12 +613,48 @@ def stanzas(draw: Draw) -> str:
     chorus = draw.random.random() < 0.3
 
     def stanza() -> str:
-        words = " ".join(draw.sentence(30, 160) for _ in range(2)).split()
-        lines = [" ".join(words[i : i + 6]) for i in range(0, min(len(words), 30), 6)]
+        text = " ".join(draw.sentence(30, 160, is_whole=True) for _ in range(2))
+        lines = draw.lines(text, 6, 6)[:5]
         return "\n".join(line[:1].upper() + line[1:] for line in lines) + "\n"
 
     refrain = stanza()
     return draw.until_long(lambda: refrain if chorus and draw.random.random() < 0.25 else stanza())
+
+
+@family("verse")
+def free_verse(draw: Draw) -> str:
+    """Break sentences into lines of any length, some of them indented, some without marks."""
+    least, most = draw.random.choice(((1, 5), (2, 9), (4, 7), (7, 12)))
+    indent, is_bare = draw.random.choice(("", "", "    ")), draw.random.random() < 0.3
+    title = draw.sentence(5, 40).rstrip(".:") + "\n\n" if draw.random.random() < 0.4 else ""
+
+    def stanza() -> str:
+        count = draw.random.randint(1, 3)
+        text = " ".join(draw.sentence(20, 120, is_whole=True) for _ in range(count))
+        lines = draw.lines(text.lower() if is_bare else text, least, most)
+        if is_bare:
+            lines = [line.strip(".,;:!?。，") for line in lines]
+        return "\n".join(indent * (i % 2) + line for i, line in enumerate(lines)) + "\n"
+
+    return title + draw.until_long(stanza)
+
+
+@family("verse", is_kept_aside=True)
+def couplets(draw: Draw) -> str:
+    """Write couplets, numbered or with a line that comes back."""
+    numbers, way = iter(range(1, 1000)), draw.random.random()
+    refrain = draw.sentence(20, 60, is_whole=True)
+
+    def couplet() -> str:
+        lines = draw.lines(draw.sentence(50, 140, is_whole=True), 5, 9)[:2]
+        lines = [line[:1].upper() + line[1:].rstrip(".,;。，") + "," for line in lines]
+        if way < 0.3:
+            return f"{next(numbers)}\n" + "\n".join(lines) + "\n"
+        if way < 0.5 and draw.random.random() < 0.3:
+            return "\n".join([*lines, f"  {refrain}"]) + "\n"
+        return "\n".join(lines) + "\n"
+
+    return draw.until_long(couplet)
 
 
 @family("list")

@@ -52,8 +52,8 @@ FEW = 30  # documents of a language
 GOOD_A_KIND = 150  # texts of each kind and language of good_kinds.py
 STEPS = 9  # of Newton's method; more change no decision
 CELL_WEIGHT = 400  # documents: a larger cell of clean text counts no more
-SOURCE_WEIGHT = {"web": 3.0, "code": 0.5, "notation": 0.3}
-JUNK_WEIGHT = 0.6
+SOURCE_WEIGHT = {"web": 3.0, "prose": 3.0, "table": 2.0, "code": 0.5, "notation": 0.3}
+JUNK_WEIGHT = 0.65
 LENGTHS = (500, 2_000, 20_000)  # characters, between these classes
 CLASSES = ("<500", "500-2000", "2000-20000", ">20000")
 PARAGRAPH = r"(?m)^([^\W\d_][^\n{}<>|=]{30,480}[.!?。！？।])\s*$"

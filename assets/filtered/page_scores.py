@@ -23,6 +23,8 @@ from resources.made_once import made_once
 LISTED = [  # of `count_listed`
     *("list_words", "other_stop_words", "other_vocabulary_words", "other_vocabulary_categories")
 ]
+CELLS = r"[|\t]|[,;]\S|\S {2,}"  # what separates the cells of tables
+QUOTES = '["«»“”„「」]'  # a text about notices quotes them; few notices quote
 NOTICE = 2  # the bit of the second category of `page_lists`
 TAIL = 60  # characters of the end in which a link to the rest is looked for
 TYPICAL_PAIR, PAIR_WEIGHT = 6.2, 20  # mean score of letter pairs in prose, and its weight in pairs
@@ -86,7 +88,8 @@ def _count(texts: pl.Series, known: pl.DataFrame | None = None) -> pl.DataFrame:
     stripped = _stripped(*text_buffers(texts.rechunk())).select(
         has_more=text.slice(-TAIL).str.contains(_more_pattern()).cast(pl.Float64),
         commands=text.count_matches("\\", literal=True),
-        cells=text.count_matches("|", literal=True) + text.count_matches("\t", literal=True),
+        cells=text.count_matches(CELLS),
+        quotes=text.count_matches(QUOTES),
     )
     return counts.hstack(stripped)
 
@@ -151,6 +154,7 @@ FEATURES: dict[str, pl.Expr] = {
     "notice": _is(pl.col("other_vocabulary_categories") & NOTICE > 0),
     "commands": _share("commands", "words").clip(0, 1).sqrt(),
     "cells": _share("cells", "words").clip(0, 1).sqrt(),
+    "quotes": _share("quotes", "words").clip(0, 1).sqrt(),
     "more": pl.col("has_more"),
     "log_words": (pl.col("words") + 1).log() / 5,
     "word_length": _share("word_characters", "words").clip(1, 60).log(),
