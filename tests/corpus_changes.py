@@ -354,11 +354,11 @@ OF_ALL: dict[str, Change] = {
     "compression": key("compression", "lz4", "zstd"),
     "dedup.ngram": key("dedup.ngram", 3, 5),
     "phases.0.seed": key("phases.0.seed", 1, 2, 3),
-    "column_names": key("sources.1.column_names", ["k", "text"], ["text", "k"]),
     "min_chars": key("filters.rules.length.min_chars", 150, 20),
     "a token before documents": key("tokenizer.begin_of_document", "<|endoftext|>", None),
 }
 OF_TEXTS: dict[str, Change] = OF_ALL | {
+    "column_names": key("sources.1.column_names", ["k", "text"], ["text", "k"]),
     "a url": of_pages(url="https://other{}.example/b"),
     "a licence": of_pages(license="nd"),
     "a label": of_pages(label="{}"),
