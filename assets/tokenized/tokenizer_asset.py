@@ -156,7 +156,25 @@ def encoded_sources(corpus: Corpus) -> list[Encoded]:
 def plan_training(corpus: Corpus) -> Plan:
     """Plan the training on a sample of what `deduped` has now."""
     config = corpus.settings.tokenizer
-    names = [name for name in corpus.settings.source_names() if name in (config.weights or [name])]
+    sample, sources, left_out = sources_now(corpus)
+    task = tasks_of(corpus, TOKENIZER, GLOBAL).task(
+        NAME,
+        [config_of(config), [[each.source, *each.parts] for each in sample]],
+        TokenizerInputs(config, sources=sources),
+        work_bytes=sum(source.available for source in sources),
+    )
+    return Plan([task], config_of(config), TokenizerProvenance(sample), left_out)
+
+
+def sources_now(
+    corpus: Corpus,
+) -> tuple[tuple[SampledParts, ...], tuple[SampledSource, ...], dict[str, str]]:
+    """Return what a training reads of `deduped` now, and the sources that are left out, with why.
+
+    Raises TokenizerError if there is no document.
+    """
+    weights = corpus.settings.tokenizer.weights
+    names = [name for name in corpus.settings.source_names() if name in (weights or [name])]
     states, left_out = usable_states(names, lambda name: corpus.store.newest(DEDUPED, name))
     sample = tuple(
         SampledParts(name, tuple(part.fingerprint for part in manifest.parts))
@@ -165,13 +183,7 @@ def plan_training(corpus: Corpus) -> Plan:
     sources = tuple(sampled_sources(corpus, sample, states))
     if not any(source.available for source in sources):
         raise TokenizerError(why_nothing_is_left(corpus, states))
-    task = tasks_of(corpus, TOKENIZER, GLOBAL).task(
-        NAME,
-        [config_of(config), [[each.source, *each.parts] for each in sample]],
-        TokenizerInputs(config, sources=sources),
-        work_bytes=sum(source.available for source in sources),
-    )
-    return Plan([task], config_of(config), TokenizerProvenance(sample), left_out)
+    return sample, sources, left_out
 
 
 def plan_kept(corpus: Corpus, kept: TokenizerManifest) -> Plan:
