@@ -227,6 +227,11 @@ def the_end_of_answers_is_learned_or_not(site: Site) -> None:
     site.settings("tokenizer.chat_template", lambda now: None if now else not_learned)
 
 
+def another_pattern(site: Site) -> None:
+    site.settings("tokenizer.retrain", lambda _: "when_config_changes")
+    key("tokenizer.pattern", "gpt4o", "qwen")(site)
+
+
 def of_pages(**fields: str) -> Change:
     def change(site: Site) -> None:
         values = {name: value.format(site.step) for name, value in fields.items()}
@@ -341,6 +346,8 @@ OF_ALL: dict[str, Change] = {
     "phases.0.seed": key("phases.0.seed", 1, 2, 3),
     "column_names": key("sources.1.column_names", ["k", "text"], ["text", "k"]),
     "min_chars": key("filters.rules.length.min_chars", 150, 20),
+    "another pattern": another_pattern,
+    "vocab_multiple": key("tokenizer.vocab_multiple", 64, 128),
     "a token before documents": key("tokenizer.begin_of_document", "<|endoftext|>", None),
 }
 OF_TEXTS: dict[str, Change] = OF_ALL | {

@@ -28,6 +28,13 @@ def trained() -> str:
     return train_bpe([sample_texts()[:60]], TokenizerConfig(vocab_size=VOCAB_SIZE))
 
 
+@cache
+def trained_with(**keys: Any) -> str:
+    """The tokenizer.json of a config with other keys."""
+    config = TokenizerConfig.model_validate({"vocab_size": VOCAB_SIZE} | keys)
+    return train_bpe([sample_texts()[:60]], config)
+
+
 def changed(**parts: Any) -> str:
     """The trained tokenizer.json with other parts."""
     return json.dumps(json.loads(trained()) | parts)

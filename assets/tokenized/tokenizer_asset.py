@@ -329,8 +329,9 @@ def fit_to_sample(tokenizer_json: str, facts: MarkedTokenFacts, sample: Sample) 
 
 
 def describe_tokenizer(corpus: Corpus, manifest: TokenizerManifest) -> Metadata:
-    """Describe the fit to the sample by source."""
-    served = manifest.parts[0].stats.numbers.served
+    """Describe the fit to the sample by source, and the rows of a padded vocabulary."""
+    numbers = manifest.parts[0].stats.numbers
+    served = numbers.served
     by_source: dict[str, list[TextFit]] = {}
     for each in served or ():
         by_source.setdefault(each.source, []).append(each)
@@ -339,7 +340,11 @@ def describe_tokenizer(corpus: Corpus, manifest: TokenizerManifest) -> Metadata:
         for name, fit in ((name, sum_fits(of_source)) for name, of_source in by_source.items())
     ]
     columns = ("source", "bytes_per_token", "single_byte_share", "tokens")
-    return {"served": Table(columns, rows) if rows else None}
+    padded = corpus.settings.tokenizer.rows_of(numbers.vocab_size)
+    return {
+        "served": Table(columns, rows) if rows else None,
+        "padded_vocab_size": padded if padded > numbers.vocab_size else None,
+    }
 
 
 def warn_of_sample(corpus: Corpus, manifest: TokenizerManifest) -> Conclusion:
