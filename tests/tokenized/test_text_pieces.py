@@ -5,7 +5,7 @@ from random import Random
 
 from many_examples import many_examples
 from prelude import Any, given, json, np, pytest, settings, st
-from small_tokenizer import sample_texts, trained, trained_with
+from small_tokenizer import sample_texts, trained, trained_on_places, trained_with
 
 from assets.tokenized import text_pieces
 from assets.tokenized.encoders import Encoder, Ids, Offsets, load_encoders
@@ -64,7 +64,7 @@ SPLITS = [(name, digits) for name in PATTERNS for digits in (None, 1, 3)]
 def test_pieces_of_published_patterns_have_the_ids_of_the_whole(
     pattern: str, digits: int | None
 ) -> None:
-    tokenizer_json = trained_with(pattern=pattern, digits=digits)
+    tokenizer_json = trained_on_places(pattern, digits)
     assert load_encoders(tokenizer_json).reference.split_regex in PUBLISHED
 
     @many_examples(600)
