@@ -347,7 +347,6 @@ OF_ALL: dict[str, Change] = {
     "column_names": key("sources.1.column_names", ["k", "text"], ["text", "k"]),
     "min_chars": key("filters.rules.length.min_chars", 150, 20),
     "another pattern": another_pattern,
-    "vocab_multiple": key("tokenizer.vocab_multiple", 64, 128),
     "a token before documents": key("tokenizer.begin_of_document", "<|endoftext|>", None),
 }
 OF_TEXTS: dict[str, Change] = OF_ALL | {
