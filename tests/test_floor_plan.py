@@ -42,8 +42,8 @@ PURE_RESOURCES = (
 )
 
 MOST_LINES = {
-    "assets.mixed.asset": 20_000,
-    "assets.raw.asset": 25_500,  # the form of texts, by which takedowns are told
+    "assets.mixed.asset": 20_100,
+    "assets.raw.asset": 25_600,  # the form of texts, by which takedowns are told
     "assets.raw.readers.read_chunks": 9_000,
 }
 
