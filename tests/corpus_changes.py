@@ -242,6 +242,11 @@ def the_end_of_answers_is_learned_or_not(site: Site) -> None:
     site.settings("tokenizer.chat_template", lambda now: None if now else not_learned)
 
 
+def another_pattern(site: Site) -> None:
+    site.settings("tokenizer.retrain", lambda _: "when_config_changes")
+    key("tokenizer.pattern", "gpt4o", "qwen")(site)
+
+
 def of_pages(**fields: str) -> Change:
     def change(site: Site) -> None:
         values = {name: value.format(site.step) for name, value in fields.items()}
@@ -355,6 +360,7 @@ OF_ALL: dict[str, Change] = {
     "dedup.ngram": key("dedup.ngram", 3, 5),
     "phases.0.seed": key("phases.0.seed", 1, 2, 3),
     "min_chars": key("filters.rules.length.min_chars", 150, 20),
+    "another pattern": another_pattern,
     "a token before documents": key("tokenizer.begin_of_document", "<|endoftext|>", None),
 }
 OF_TEXTS: dict[str, Change] = OF_ALL | {

@@ -52,6 +52,8 @@ def plan_mixed(corpus: Corpus, name: str) -> Plan:
     shards = [(m.partition, [part.fingerprint for part in m.parts]) for m in manifests]
     start = inputs.start
     before: list[Any] = [[start.seed, start.samples]] if config.continues else []
+    padding = corpus.settings.tokenizer.model_dump(include={"vocab_multiple"})
+    before += [padding] if padding else []
     task = tasks_of(corpus, MIXED, name).task(
         "mix",
         [dump, shards, *before],
@@ -124,7 +126,10 @@ STAGE = Stage(
     after=(stage_names.SHARDED,),
     outlook=Outlook(cpu_per_mb=0.0003),
     kinds=frozenset({"json", "numpy"}),
-    settings=lambda settings: settings.model_dump(mode="json", include={"phases"}),
+    settings=lambda settings: (
+        settings.model_dump(mode="json", include={"phases"})
+        | settings.tokenizer.model_dump(include={"vocab_multiple"})
+    ),
     plan=plan_mixed,
     work=mix_phase,
     main_table=MainTable("parquet.parquet", ROW_COLUMNS),

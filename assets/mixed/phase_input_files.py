@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from assets.mixed.budgets import MixError
 from assets.mixed.mixture_files import PhaseInputs, mixture_of, tokens_drawn
 from assets.mixed.phase_class_files import check_classes, class_tokens, drawn_source
@@ -42,6 +44,8 @@ def phase_inputs(
     start = start_of(corpus, config, code_version)
     plan = plan_from_shards(corpus.store.root, config, manifests, start).accepted()
     tokens = one_tokenizer(config.name, manifests)
+    rows = corpus.settings.tokenizer.rows_of(tokens.vocab_size)
+    tokens = structs.replace(tokens, vocab_size=rows)
     sources = [drawn_source(config, manifest) for manifest in manifests]
     planned = {unit.source for unit in plan.units}
     units = (unit for source in sources for unit in source.units if unit.name in planned)

@@ -29,7 +29,7 @@ from assets.tokenized.fill_in_the_middle import (
     rearrange,
     whole,
 )
-from assets.tokenized.text_pieces import encode_pieces, is_cut
+from assets.tokenized.text_pieces import encode_pieces, inside_words, is_cut
 from assets.tokenized.token_spellings import token_sizes
 from assets.tokenized.tokenizer import token_dtype
 from corpus_loader.permutation import derive_key, mix64
@@ -198,12 +198,13 @@ class TokenColumns:
         texts = sections.texts.to_list()
         if not any(is_cut(text, self.reference) for text in texts):
             return False
-        sizes = token_sizes(self.reference)
+        sizes, inside = token_sizes(self.reference), inside_words(self.reference)
         before, num_marks = self.ids.size, np.count_nonzero(sections.marks != NO_ID)
         for text, (*ids_before, end_id) in zip(texts, sections.marks.tolist(), strict=True):
             self.add_marks(ids_before)
             num_bytes = 0
-            for ids in in_threads(encode_pieces(self.encoder, text, sizes), self.form.dtype):
+            pieces = encode_pieces(self.encoder, text, sizes, inside)
+            for ids in in_threads(pieces, self.form.dtype):
                 self.ids.extend(ids)
                 num_bytes += int(sizes[ids].sum())
             if num_bytes != len(text.encode()):

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assets.tokenized.tokenizer import unknown_id, without_spellings
+from resources.settings.tokenizer import GPT2, PATTERNS
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -96,18 +97,28 @@ class ReferenceEncoder:
         return types["decoder"] == "ByteLevel" and types["model"] == "BPE"
 
     @cached_property
-    def splits_as_gpt2(self) -> bool:
-        """Check for GPT-2's split into words, with nothing that changes or spans them."""
+    def split_regex(self) -> str | None:
+        """The regular expression that alone splits words; None if other steps change or span them.
+
+        GPT-2's is built into ByteLevel.
+        """
         content = json.loads(self.tokenizer.to_str())
         split = content["pre_tokenizer"] or {}
-        is_gpt2 = split.get("type") == "ByteLevel" and split["use_regex"]
-        return (
+        *words, to_bytes = split.get("pretokenizers") or [split]
+        is_plain = (
             self.is_byte_level
-            and is_gpt2
-            and not split["add_prefix_space"]
+            and not content["model"]["ignore_merges"]
+            and {"type": "ByteLevel", "add_prefix_space": False}.items() <= to_bytes.items()
             and content["normalizer"] is None
             and all(token["special"] for token in content["added_tokens"])
         )
+        if not is_plain or to_bytes["use_regex"] is bool(words) or len(words) > 1:
+            return None
+        isolated = {"type": "Split", "behavior": "Isolated", "invert": False}
+        if words and not isolated.items() <= words[0].items():
+            return None
+        regex: str | None = words[0]["pattern"].get("Regex") if words else PATTERNS[GPT2]
+        return regex
 
     def decode(self, ids: Sequence[list[int]]) -> list[str]:
         """Decode the ids of each document to text."""

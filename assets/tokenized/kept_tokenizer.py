@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from resources.settings.tokenizer import UNTRAINED, TokenizerConfig
 
 MARKS = frozenset({"begin_of_document", "end_of_document"})  # put around documents, not trained
+# Keys that a config leaves out at their defaults, which earlier versions had as well.
+UNSTATED = {key: TokenizerConfig.model_fields[key].default for key in ("pattern", "digits")}
 SHOWN_SOURCES = 5
 RETRAIN_COMMAND = "corpus tokenizer retrain"
 
@@ -38,6 +40,7 @@ def training_changes(
     """
     if then.get("path") is not None and now["path"] is None:
         return {"path": (then["path"], None)}
+    then, now = {**UNSTATED, **then}, {**UNSTATED, **now}
     before = dict(then)
     if before.get("weights"):
         weights: Mapping[str, float] = before["weights"]

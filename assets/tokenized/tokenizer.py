@@ -20,7 +20,13 @@ import polars as pl
 
 from assets.tokenized.kept_tokenizer import RETRAIN_COMMAND
 from assets.tokenized.tokenized_records import MarkedTokenFacts
-from resources.settings.tokenizer import FillTokens, TokenizerConfig
+from resources.settings.tokenizer import (
+    GPT2,
+    PATTERNS,
+    FillTokens,
+    TokenizerConfig,
+    word_regex,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -179,15 +185,22 @@ class TokenizerError(ValueError):
 
 
 def train_bpe(batches: Iterable[Sequence[str] | pl.Series], config: TokenizerConfig) -> str:
-    """Train byte-level BPE (GPT-2's split) and return its canonical tokenizer.json.
+    """Train byte-level BPE and return its canonical tokenizer.json.
 
     `tokenizers` counts in integers and breaks ties by id, so the result is the same bytes for any
     number of threads, and for any batches and order of the texts.
     """
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    regex = word_regex(config.pattern, config.digits)
+    is_built_in = regex == PATTERNS[GPT2]
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
+        add_prefix_space=False, use_regex=is_built_in
+    )
+    if not is_built_in:
+        words = pre_tokenizers.Split(Regex(regex), "isolated")
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, tokenizer.pre_tokenizer])
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=config.vocab_size,

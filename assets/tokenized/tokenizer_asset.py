@@ -156,7 +156,25 @@ def encoded_sources(corpus: Corpus) -> list[Encoded]:
 def plan_training(corpus: Corpus) -> Plan:
     """Plan the training on a sample of what `deduped` has now."""
     config = corpus.settings.tokenizer
-    names = [name for name in corpus.settings.source_names() if name in (config.weights or [name])]
+    sample, sources, left_out = sources_now(corpus)
+    task = tasks_of(corpus, TOKENIZER, GLOBAL).task(
+        NAME,
+        [config_of(config), [[each.source, *each.parts] for each in sample]],
+        TokenizerInputs(config, sources=sources),
+        work_bytes=sum(source.available for source in sources),
+    )
+    return Plan([task], config_of(config), TokenizerProvenance(sample), left_out)
+
+
+def sources_now(
+    corpus: Corpus,
+) -> tuple[tuple[SampledParts, ...], tuple[SampledSource, ...], dict[str, str]]:
+    """Return what a training reads of `deduped` now, and the sources that are left out, with why.
+
+    Raises TokenizerError if there is no document.
+    """
+    weights = corpus.settings.tokenizer.weights
+    names = [name for name in corpus.settings.source_names() if name in (weights or [name])]
     states, left_out = usable_states(names, lambda name: corpus.store.newest(DEDUPED, name))
     sample = tuple(
         SampledParts(name, tuple(part.fingerprint for part in manifest.parts))
@@ -165,13 +183,7 @@ def plan_training(corpus: Corpus) -> Plan:
     sources = tuple(sampled_sources(corpus, sample, states))
     if not any(source.available for source in sources):
         raise TokenizerError(why_nothing_is_left(corpus, states))
-    task = tasks_of(corpus, TOKENIZER, GLOBAL).task(
-        NAME,
-        [config_of(config), [[each.source, *each.parts] for each in sample]],
-        TokenizerInputs(config, sources=sources),
-        work_bytes=sum(source.available for source in sources),
-    )
-    return Plan([task], config_of(config), TokenizerProvenance(sample), left_out)
+    return sample, sources, left_out
 
 
 def plan_kept(corpus: Corpus, kept: TokenizerManifest) -> Plan:
@@ -317,8 +329,9 @@ def fit_to_sample(tokenizer_json: str, facts: MarkedTokenFacts, sample: Sample) 
 
 
 def describe_tokenizer(corpus: Corpus, manifest: TokenizerManifest) -> Metadata:
-    """Describe the fit to the sample by source."""
-    served = manifest.parts[0].stats.numbers.served
+    """Describe the fit to the sample by source, and the rows of a padded vocabulary."""
+    numbers = manifest.parts[0].stats.numbers
+    served = numbers.served
     by_source: dict[str, list[TextFit]] = {}
     for each in served or ():
         by_source.setdefault(each.source, []).append(each)
@@ -327,7 +340,11 @@ def describe_tokenizer(corpus: Corpus, manifest: TokenizerManifest) -> Metadata:
         for name, fit in ((name, sum_fits(of_source)) for name, of_source in by_source.items())
     ]
     columns = ("source", "bytes_per_token", "single_byte_share", "tokens")
-    return {"served": Table(columns, rows) if rows else None}
+    padded = corpus.settings.tokenizer.rows_of(numbers.vocab_size)
+    return {
+        "served": Table(columns, rows) if rows else None,
+        "padded_vocab_size": padded if padded > numbers.vocab_size else None,
+    }
 
 
 def warn_of_sample(corpus: Corpus, manifest: TokenizerManifest) -> Conclusion:

@@ -49,11 +49,15 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
         ),
         "config": "List every key of pipeline.yaml with its meaning and default.",
         "tokenizer": Noun(
-            "Train the tokenizer, or take its file.",
+            "Train the tokenizer, compare it with others, or take its file.",
             {
                 "retrain": (
                     "build.tokenizer_verbs:retrain",
                     "Train the next one; the next build encodes everything again.",
+                ),
+                "compare": (
+                    "build.compare_tokenizers:compare",
+                    "Compare it with other patterns and files: tokens by language.",
                 ),
                 "path": (
                     "build.tokenizer_verbs:path",

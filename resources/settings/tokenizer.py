@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from resources.settings.frozen_model import FrozenModel
 from resources.settings.key_types import NonEmpty, each_once
@@ -53,7 +54,36 @@ class FillTokens(FrozenModel):
 END_OF_DOCUMENT = "<|endoftext|>"
 CHATML_TOKENS = ("<|im_start|>", "<|im_end|>")  # of the template for conversations
 # Keys of which no tokenizer is made; the tokens of the last are special tokens where they are used.
-UNTRAINED = frozenset({"retrain", "chat_template", "fill_in_the_middle_tokens"})
+UNTRAINED = frozenset({"retrain", "chat_template", "vocab_multiple", "fill_in_the_middle_tokens"})
+
+GPT2 = "gpt2"
+_CL100K = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+# By name, as published: openai/gpt-2, src/encoder.py; the tokenizer.json of Llama 3 (which is
+# cl100k_base of openai/tiktoken) and of Qwen2; o200k_base of tiktoken_ext/openai_public.py.
+PATTERNS = {
+    GPT2: r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    "llama3": _CL100K,
+    "qwen": _CL100K.replace(r"\p{N}{1,3}", r"\p{N}"),
+    "gpt4o": (
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+"
+        r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
+}
+NUMBER = re.compile(r"\|( \?)?\\p\{N\}[^|]*")  # the numbers of a pattern
+Digits = Literal[1, 3] | None
+
+
+def word_regex(pattern: str, digits: Digits = None) -> str:
+    """Return the regular expression of a pattern; `digits` leave no blank before them."""
+    regex = PATTERNS.get(pattern, pattern)
+    number = {None: None, 1: r"|\p{N}", 3: r"|\p{N}{1,3}"}[digits]
+    return regex if number is None else NUMBER.sub(lambda _: number, regex)
+
 
 NUM_BYTES = 256  # tokens that byte-level BPE starts from
 
@@ -76,6 +106,25 @@ class TokenizerConfig(FrozenModel):
     )
     special_tokens: tuple[str, ...] = Field(
         default=(END_OF_DOCUMENT,), description="ids 0, 1, ... of a trained tokenizer"
+    )
+    pattern: NonEmpty = Field(
+        default=GPT2,
+        description=f"what a trained tokenizer takes as a word: {', '.join(PATTERNS)}, or a "
+        "regular expression, whose matches and what is between them are words",
+        exclude_if=lambda pattern: pattern == GPT2,  # configs without it keep their fingerprints
+    )
+    digits: Digits = Field(
+        default=None,
+        description="most digits of a word, instead of those of a named `pattern`",
+        exclude_if=lambda digits: digits is None,
+    )
+    vocab_multiple: int = Field(
+        default=1,
+        ge=1,
+        le=1 << 16,
+        description="phases give trainers a `vocab_size` that is a multiple of this; no text is "
+        "given the ids that are added",
+        exclude_if=lambda multiple: multiple == 1,
     )
     begin_of_document: str | None = Field(
         default=None, description="special token before every document; null: none"
@@ -114,6 +163,45 @@ class TokenizerConfig(FrozenModel):
         "pipeline.yaml, or its text; null: that beside `path`, or ChatML",
         exclude_if=lambda template: template is None,  # configs without it keep their fingerprints
     )
+
+    @field_validator("pattern")
+    @classmethod
+    def check_pattern(cls, pattern: str) -> str:
+        """Refuse an unknown name, and a regular expression that `tokenizers` cannot read."""
+        if pattern in PATTERNS:
+            return pattern
+        names = ", ".join(PATTERNS)
+        if re.fullmatch(r"[\w-]+", pattern):
+            raise ValueError(f"{pattern!r} is no pattern that is known; the names are {names}")
+        from tokenizers import Regex
+
+        try:
+            Regex(pattern)
+        except Exception as error:  # the package raises bare Exception
+            raise ValueError(
+                f"{pattern!r} is neither one of {names} nor a regular expression: {error}"
+            ) from error
+        return pattern
+
+    @model_validator(mode="after")
+    def check_split(self) -> Self:
+        """Refuse keys of the split into words where they would change nothing."""
+        named = [key for key in ("pattern", "digits") if key in self.model_fields_set]
+        if self.path is not None and named:
+            raise ValueError(
+                f"{' and '.join(named)} can be chosen for a trained tokenizer only, and path names "
+                f"{self.path!r}, which has its own: take one of them out"
+            )
+        if self.digits is not None and self.pattern not in PATTERNS:
+            raise ValueError(
+                f"digits is for the patterns {', '.join(PATTERNS)}: write {self.digits} digits "
+                "into the regular expression of pattern, and take digits out"
+            )
+        return self
+
+    def rows_of(self, vocab_size: int) -> int:
+        """Return the next multiple of `vocab_multiple`: the rows of an embedding."""
+        return -(-vocab_size // self.vocab_multiple) * self.vocab_multiple
 
     @model_validator(mode="after")
     def check_special_tokens(self) -> Self:

@@ -4,10 +4,13 @@ import subprocess
 
 import yaml
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
-from prelude import Any, Path, os, pytest, sys
+from prelude import Any, Path, json, os, pytest, re, sys
+from small_tokenizer import trained
+from verbs import Cli
 
 from pipeline_defs.commands.main import main
 from resources.run_reports import read_report
+from resources.settings.tokenizer import PATTERNS
 from resources.tasks import GLOBAL
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,3 +95,81 @@ def test_a_loaded_tokenizer_is_not_trained(
     assert main(["tokenizer", "retrain"]) == 2
 
     assert "tokenizer.path names 'my.json'" in capsys.readouterr().err
+
+
+def test_patterns_and_files_are_compared_by_language(
+    tmp_path: Path, build: Build, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = write_corpus(tmp_path)
+    loud = [{"text": f"{'HTTPServer' * 20} {number} कि " * 9} for number in range(9)]
+    write_jsonl(tmp_path / "input/prose/loud.jsonl", loud)
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+    build(open_corpus(config), *DOCUMENTS, "tokenizer")
+    file = cli.out("tokenizer", "path").strip()
+    asked = ("gpt2", "gpt4o", r"\w+|\s", file)
+
+    rows = json.loads(cli.out("tokenizer", "compare", *asked, "--json"))
+
+    assert rows == json.loads(cli.out("tokenizer", "compare", *asked, "--json"))
+    of_all = [row for row in rows if row["language"] == "all"]
+    assert [row["tokenizer"] for row in of_all] == ["published", *asked]
+    tokens = {row["tokenizer"]: row["tokens"] for row in of_all}
+    assert tokens["published"] == tokens["gpt2"] == tokens[file]
+    assert len({*tokens.values()}) == 3
+    for row in of_all:
+        assert row["bytes_per_token"] == pytest.approx(row["text_bytes"] / row["tokens"])
+        assert row["fewer_tokens_share"] == pytest.approx(1 - row["tokens"] / tokens["published"])
+    for name in tokens:  # of the languages, as many as of all
+        counts = [row["tokens"] for row in rows if row["tokenizer"] == name]
+        assert counts[0] == sum(counts[1:])
+    assert "published" in cli.out("tokenizer", "compare", "gpt4o")
+
+
+def test_before_a_tokenizer_is_made_the_first_pattern_is_compared_with(
+    tmp_path: Path, build: Build, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "its.json").write_text(trained())
+    config = write_corpus(tmp_path, tokenizer={"path": "its.json"})
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+    build(open_corpus(config), *DOCUMENTS)
+
+    rows = json.loads(cli.out("tokenizer", "compare", "--json"))
+
+    assert [row["tokenizer"] for row in rows if row["language"] == "all"] == [*PATTERNS]
+    assert rows[0]["fewer_tokens_share"] == 0
+
+
+@pytest.mark.parametrize(
+    ("other", "fault"),
+    [
+        ("gpt5", "'gpt5' is no pattern that is known; the names are gpt2, llama3, qwen, gpt4o"),
+        ("(", "nor a regular expression: .*unmatched parenthesis"),
+        ("none.json", "none.json: cannot be read"),
+        ("bad.json", "bad.json: not a tokenizer.json"),
+    ],
+)
+def test_what_is_no_tokenizer_is_named(
+    tmp_path: Path,
+    build: Build,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    other: str,
+    fault: str,
+) -> None:
+    config = write_corpus(tmp_path)
+    (tmp_path / "bad.json").write_text("{")
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(config))
+    monkeypatch.chdir(tmp_path)
+    build(open_corpus(config), *DOCUMENTS)
+
+    assert main(["tokenizer", "compare", other]) == 2
+
+    assert re.search(fault, capsys.readouterr().err)
+
+
+def test_a_comparison_needs_documents(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
+    assert main(["tokenizer", "compare"]) == 1
+    assert "deduped" in capsys.readouterr().err

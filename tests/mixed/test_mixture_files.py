@@ -1,5 +1,6 @@
 """Mixtures of phases: samples and tokens, fingerprints of the order, refused phases."""
 
+import yaml
 from builders import open_corpus, write_corpus
 from msgspec import structs
 from prelude import Any, Path, json, np, pl, pytest
@@ -182,6 +183,21 @@ def test_the_fingerprint_leaves_out_sources_without_samples_and_names_the_tokeni
     files = [[each["files"] for each in found["sources"][0]["shards"]] for found in (first, second)]
     assert files[0] == files[1]
     assert first["fingerprint"] != second["fingerprint"]
+
+
+def test_trainers_get_a_vocabulary_of_the_multiple(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, WEIGHTED)
+    plain, before = mixture(corpus), plan_mixed(corpus, "main")
+    config = yaml.safe_load(corpus.config.read_text())
+    config.setdefault("tokenizer", {})["vocab_multiple"] = 128
+    corpus.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    corpus = open_corpus(corpus.config)
+    padded, after = mixture(corpus), plan_mixed(corpus, "main")
+
+    assert (plain["vocab_size"], padded["vocab_size"]) == (1000, 1024)
+    assert plain | {"vocab_size": 1024} == padded  # the order of samples is the same
+    assert before.tasks[0].fingerprint != after.tasks[0].fingerprint
+    assert after.provenance.vocab_size == 1024
 
 
 ONE_BUCKET = WEIGHTED | {"one_bucket_batches": True}

@@ -4,8 +4,17 @@ import warnings
 from dataclasses import dataclass
 from functools import cache
 
+from many_examples import many_examples
 from prelude import Any, given, np, pytest, settings, st
-from small_tokenizer import changed, sample_texts, trained, with_entries, with_token
+from small_tokenizer import (
+    PLACES,
+    changed,
+    sample_texts,
+    trained,
+    trained_on_places,
+    with_entries,
+    with_token,
+)
 
 from assets.tokenized.encoders import (
     PROBE_TEXTS,
@@ -18,8 +27,12 @@ from assets.tokenized.encoders import (
     load_encoders,
     make_encoders,
 )
+from resources.settings.tokenizer import PATTERNS
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+WORDS = st.sampled_from(PLACES)
+OWN = r"\p{L}+|\d|\s"  # leaves marks between its matches
+SPLITS = [*((name, digits) for name in PATTERNS for digits in (None, 1, 3)), (OWN, None)]
 SPELLINGS = ["<|endoftext|>", "a<|endoftext|>b", "<|endoftext|>" * 3, " <|endoftext|>\n"]
 
 
@@ -59,6 +72,23 @@ def test_the_fast_encoder_is_taken_without_a_warning_and_equals_the_reference() 
 def test_fast_and_reference_ids_are_equal(texts: list[str]) -> None:
     fast, slow = both()
     assert split(fast, texts) == split(slow, texts)
+
+
+@pytest.mark.parametrize(("pattern", "digits"), SPLITS)
+def test_ids_of_every_pattern_are_equal_and_decode_to_the_texts(
+    pattern: str, digits: int | None
+) -> None:
+    encoders = make_encoders(trained_on_places(pattern, digits))
+    assert encoders.best.name == "fastokens"
+
+    @many_examples(1000)
+    @given(st.lists(st.lists(WORDS, max_size=40).map("".join) | TEXTS, min_size=1, max_size=3))
+    def check(texts: list[str]) -> None:
+        ids = split(encoders.best, texts)
+        assert ids == split(encoders.reference, texts)
+        assert encoders.reference.decode(ids) == texts
+
+    check()
 
 
 @pytest.mark.parametrize("encoder", both(), ids=lambda encoder: encoder.name)

@@ -33,6 +33,9 @@ def changes(then: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, A
     {"weights": {"prose": 1, "gone": 3}} | {"weights": {"prose": 1}} | {}
     {"weights": {"prose": 1}} | {"weights": {"prose": 1, "notes": 1}}
     | {"weights": ({"prose": 1.0}, {"prose": 1.0, "notes": 1.0})}
+    {} | {"pattern": "gpt2", "vocab_multiple": 64} | {}
+    {} | {"pattern": "qwen"} | {"pattern": ("gpt2", "qwen")}
+    {"pattern": "qwen", "digits": 3} | {} | {"pattern": ("qwen", "gpt2"), "digits": (3, None)}
     {"path": "a.json", "vocab_size": 400} | {} | {"path": ("a.json", None)}
 """)
 def test_only_keys_that_train_another_tokenizer_are_changes(

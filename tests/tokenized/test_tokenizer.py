@@ -3,11 +3,12 @@
 import subprocess
 
 from prelude import Any, Path, ValidationError, hashlib, json, os, pl, pytest, sys
-from small_tokenizer import sample_texts, trained, with_entries, with_token
+from small_tokenizer import sample_texts, trained, trained_with, with_entries, with_token
 from tables import cases
 from tokenizers import Tokenizer, models
 
 from assets.tokenized.encoders import ReferenceEncoder
+from assets.tokenized.kept_tokenizer import config_of
 from assets.tokenized.tokenizer import (
     TokenizerError,
     canonical_json,
@@ -86,6 +87,14 @@ def test_a_vocabulary_beyond_16_bits_is_said() -> None:
     {"weights": {"web": 0}}            | weights
     {"weights": {"web": inf}}          | weights
     {"trainer": "tokenizers"}          | trainer
+    {"pattern": "gpt4"}                | 'gpt4' is no pattern .* the names are gpt2, llama3
+    {"pattern": "("}                   | neither one of gpt2, .*: .*unmatched parenthesis
+    {"pattern": ""}                    | pattern
+    {"pattern": "a+", "digits": 3}     | write 3 digits into the regular expression of pattern
+    {"digits": 2}                      | digits
+    {"vocab_multiple": 0}              | vocab_multiple
+    {"path": "a.json", "digits": 1}    | digits can be chosen for a trained tokenizer only.*'a.json'
+    {"path": "a.json", "pattern": "gpt2"} | pattern can be chosen for a trained tokenizer only
 """,
     inf=float("inf"),
 )
@@ -94,6 +103,31 @@ def test_settings_that_cannot_be_trained_are_refused(
 ) -> None:
     with pytest.raises(ValidationError, match=fault):
         TokenizerConfig.model_validate(given_keys)
+
+
+# The words of each published pattern, as `tiktoken` and `transformers` split them.
+@cases(r"""
+    pattern  | digits | words
+    "gpt2"   | None | ["We", "'", "LL", " GoHome", " in", " 12345", "!", "\n", "\n", "़", "\n"]
+    "gpt2"   | 1    | ["We", "'", "LL", " GoHome", " in", " ", *"12345!\n\n़\n"]
+    "llama3" | None | ["We", "'LL", " GoHome", " in", " ", "123", "45", "!\n\n", "़\n"]
+    "llama3" | 1    | ["We", "'LL", " GoHome", " in", " ", *"12345", "!\n\n", "़\n"]
+    "qwen"   | None | ["We", "'LL", " GoHome", " in", " ", *"12345", "!\n\n", "़\n"]
+    "qwen"   | 3    | ["We", "'LL", " GoHome", " in", " ", "123", "45", "!\n\n", "़\n"]
+    "gpt4o"  | None | ["We'LL", " Go", "Home", " in", " ", "123", "45", "!\n\n", "़", "\n"]
+    "[a-z]+" | None | ["W", "e", "'LL G", "o", "H", "ome", " ", "in", " 12345!\n\n़\n"]
+""")
+def test_words_are_those_of_the_pattern(pattern: str, digits: int | None, words: list[str]) -> None:
+    tokenizer = Tokenizer.from_str(trained_with(pattern=pattern, digits=digits))
+    found = tokenizer.pre_tokenizer.pre_tokenize_str("".join(words))
+    assert [tokenizer.decoder.decode([word]) for word, _ in found] == words
+
+
+def test_the_pattern_of_gpt2_trains_what_was_trained_without_the_key() -> None:
+    assert trained_with(pattern="gpt2") == trained()
+    assert config_of(TokenizerConfig(pattern="gpt2", vocab_multiple=8)) == config_of(
+        TokenizerConfig()
+    )
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ filters:
 
 tokenizer:
   vocab_size: 16000                 # trained on a sample of all sources; or path: tokenizer.json
+  pattern: gpt4o                    # what is a word: `corpus tokenizer compare` shows others
 {special_tokens}
 buckets:
   mode: pack                        # whole documents side by side; or concat, decompose, buckets
