@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -73,7 +73,7 @@ class Content:
 def as_messages(value: object, name: str) -> list[object]:
     """Return the messages of a field as a list, whatever its form; ChatError if it has none."""
     if isinstance(value, Mapping) and "replies" in value:
-        return list(best_path(value))
+        return [*best_path(value)]
     if isinstance(value, str) and len(said := TRANSCRIPT.split(value)) > 2 and not said[0].strip():
         return [
             {"role": role.lower(), "content": text.strip()}
@@ -108,8 +108,8 @@ def asked_and_answered(each: object, pair: tuple[str, str], name: str) -> list[d
     ]
 
 
-def best_path(tree: Fields) -> Iterable[dict[str, object]]:
-    """Yield the messages of a tree of replies: of each the best by rank that is not deleted.
+def best_path(tree: Fields) -> list[dict[str, object]]:
+    """Return the messages of a tree of replies: of each the best by rank that is not deleted.
 
     The path ends at an answer. As of OASST: https://arxiv.org/abs/2304.07327, section 2.
     """
@@ -303,7 +303,7 @@ def decoded(text: str, place: str, content: str, said: str | None = None) -> obj
     """Return the value of a JSON text; ChatError if it is none."""
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ChatError(
             f"chat {said or f'{content} are no JSON'} ({error}) - at `{place}`"
         ) from None

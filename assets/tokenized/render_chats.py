@@ -381,7 +381,7 @@ def as_call(call: dict[str, Any]) -> dict[str, Any]:
     given = function["arguments"]
     values = given
     if isinstance(given, str):
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             values = json.loads(given)
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
     function["arguments"] = Arguments(values, text) if isinstance(values, dict) else given
@@ -397,7 +397,7 @@ def parsed(text: str, name: str) -> Any:
     """Return the value of a JSON text; TemplateRefusal if filters left none."""
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TemplateRefusal(f"filters left `{name}` that is no JSON: {error}") from error
 
 

@@ -136,6 +136,10 @@ REFUSED = {
         [USER, {"from": "function_call", "value": "weather(Bern)"}],
         "no JSON",
     ),
+    "calls that are too deep": (
+        [USER, {"role": "assistant", "tool_calls": "[" * 9_999 + "]" * 9_999}],
+        "no JSON",
+    ),
     "two forms of reasoning": ([USER, {**ANSWER, "reasoning": "r", "thinking": "s"}], "two forms"),
     "reasoning as a list": ([USER, {**ANSWER, "reasoning": ["r"]}], "`reasoning` as list"),
     "only a reasoning": ([USER, {**ANSWER, "content": "", "reasoning": "r"}], "is blank"),
