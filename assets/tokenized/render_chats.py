@@ -301,11 +301,11 @@ class Rendering:
             followed = self.closing([*self.marked_turns, as_turn(PROBE[0], "")], number)
             shared = closing[: shared_begin(closing, followed or closing)]
             ends = self.ends_in(shared) or ends[:1]
-        if ends and (is_last or not closing[ends[-1] :].strip()):
+        if ends:
             return start + ends[-1]
-        stop = self.end_of_turn.match(text[len(closing) :].lstrip())
-        blanks = len(text[len(closing) :]) - len(text[len(closing) :].lstrip())
-        size = blanks + stop.end() if stop and not is_next and not ends else 0
+        behind = text[len(closing) :]
+        stop = None if is_next else self.end_of_turn.match(behind.lstrip())
+        size = len(behind) - len(behind.lstrip()) + stop.end() if stop else 0
         return start + len(closing) + size
 
     def closing_alone(self, number: int, text: str) -> str | None:

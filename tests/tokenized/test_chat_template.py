@@ -214,6 +214,8 @@ def test_earlier_reasoning_may_be_left_out_by_a_template_that_knows_it() -> None
     source = PLAIN.replace("{{ m.content }}", last)
     text, spans = render_chat(ChatTemplate(source), THOUGHT, END)
     assert [text[a:b] for a, b in spans] == ["A.<|im_end|>", "so|B.<|im_end|>"]
+    with pytest.raises(TemplateRefusal, match="the assistant message says as reasoning"):
+        render_chat(ChatTemplate(PLAIN), [*THOUGHT[:3], TWICE[3]], END)
     for other in (PLAIN, source.replace("loop.last", "loop.first")):
         with pytest.raises(TemplateRefusal, match="the assistant message says as reasoning"):
             render_chat(ChatTemplate(other), THOUGHT, END)
