@@ -83,7 +83,6 @@ RIGHT: dict[str, tuple[dict[str, Any], str | None]] = {
 # What no key of a source can name, with what the refusal says.
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "hh-rlhf": ({"chosen": TEXT, "rejected": LONG}, "preference pairs"),
-    "dpo": ({"prompt": QUESTION, "chosen": ANSWER, "rejected": LONG}, "`text_field: chosen`"),
     "snli": ({"premise": TEXT, "hypothesis": QUESTION * 3}, "several fields hold text"),
     "sts": ({"sentence1": TEXT, "sentence2": TEXT, "score": "1"}, "several fields hold text"),
     "wmt": ({"translation": {"en": TEXT, "de": TEXT}}, "translation.en, translation.de"),
@@ -92,7 +91,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "single messages of conversations",
     ),
     "s2orc": ({"title": QUESTION, "body_text": [{"text": LONG}]}, "`jq -c '.body_text[]'"),
-    "ultrachat": ({"id": "1", "data": [QUESTION, LONG]}, "in lists: `data`"),
+    "tags": ({"id": "1", "keywords": [QUESTION, LONG]}, "in lists: `keywords`"),
     "conll": ({"id": "0", "tokens": ["The", "sea"], "tags": [1, 2]}, "in lists: `tokens`"),
     "titles": ({"id": "0", "title": TEXT}, "`title` looks like a description"),
     "embeddings": ({"id": "0", "vector": [0.1, 0.2]}, "no field holds text"),

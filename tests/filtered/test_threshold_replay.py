@@ -200,7 +200,12 @@ def test_the_menu_of_a_page_is_marked_and_not_its_footer() -> None:
     others = "Glossary, Development, FAQ, Support, Related packages, Roadmap, About us, GitHub"
     menu = "".join(f"-  {each}\n\n" for each in f"{entries}, {others}".split(", ")) * 2
     footer = "0.0 MB\n\n© 2023 - 2023, the developers (BSD License). Show this page source"
-    prose = "The river rose in April, and the old bridge was closed for a week of repairs. " * 5
+    prose = (
+        "The river rose in April, and the old bridge was closed for a week of repairs. People from "
+        "the village crossed by boat while the engineers looked at the stones. In the second night "
+        "a pillar gave way, and no one was hurt. The council met in the school and asked the state "
+        "for help with the costs. By the end of May a narrow road led over the water again.\n\n"
+    )
 
     [passage] = marked(menu + prose + footer, "navigation_score")
 
