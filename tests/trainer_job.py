@@ -26,9 +26,9 @@ batches = 0
 
 
 def note(module: nn.Module, args: Any, kwargs: Any = None) -> None:
-    """Note the rows of a batch that enters an embedding of tokens."""
+    """Note the rows of a batch that enters an embedding of tokens, while the model learns."""
     global batches
-    if not isinstance(module, nn.Embedding) or args[0].dim() != 2:
+    if not isinstance(module, nn.Embedding) or args[0].dim() != 2 or not module.training:
         return
     with open(f"{out}.{RANK}", "a") as file:
         file.write(json.dumps(args[0][:, 0].tolist()) + "\n")
