@@ -14,13 +14,21 @@ leave it out would teach something else. Images and other media are refused by t
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from assets.text.chat_messages import ASSISTANT, ROLES, ChatError, Message
+from assets.text.chat_messages import (
+    ASSISTANT,
+    LEARNED,
+    REASONING_KEYS,
+    ROLES,
+    ChatError,
+    Message,
+)
 
 ROLE_NAMES = {role: role for role in ROLES} | {
     **dict.fromkeys(("human", "prompter"), "user"),
@@ -38,10 +46,9 @@ PAIRS = (  # keys of a question and its answer
     *(("input", "output"), ("instruction", "output"), ("human", "assistant")),
     *(("user", "assistant"), ("question", "answer"), ("prompt", "response")),
 )
-REASONING = ("reasoning_content", "reasoning", "thinking")
 CALLS = ("tool_calls", "function_call")
 TOLD = ("name", "tool_call_id", "channel", "recipient", "tool_plan")  # texts for the template
-SPOKEN = {ASSISTANT: (*REASONING, *CALLS, *TOLD), "tool": TOLD[:2]}  # of others `name` only
+SPOKEN = {ASSISTANT: (*REASONING_KEYS, *CALLS, *TOLD), "tool": TOLD[:2]}  # of others `name` only
 MARKS = ("loss", "loss_weight", "train", "trainable", "training", "weight")  # 1, true: learned
 HARMLESS = frozenset(  # keys of a message that neither a template nor a trainer reads
     (
@@ -125,11 +132,16 @@ def best_path(tree: Fields) -> list[dict[str, object]]:
             for each in (replies if isinstance(replies, list) else ())
             if isinstance(each, Mapping) and not each.get("deleted")
         ]
-        kept.sort(key=lambda each: rank if isinstance(rank := each.get("rank"), int) else len(kept))
-        node = next(iter(kept), None)
+        node = min(kept, key=rank_of, default=None)
     while path and ROLE_NAMES.get(str(path[-1]["role"])) != ASSISTANT:
         path.pop()
     return path
+
+
+def rank_of(reply: Fields) -> float:
+    """Return the rank of a reply, 0 for the best; those without one come last."""
+    rank = reply.get("rank")
+    return rank if isinstance(rank, int) else math.inf
 
 
 def read_message(value: object, place: str) -> tuple[list[Message], dict[str, object]]:
@@ -151,7 +163,7 @@ def read_message(value: object, place: str) -> tuple[list[Message], dict[str, ob
     own = (role_key, text_key)
     others = {str(key): each for key, each in value.items() if key not in own and each is not None}
     spoken = {key: others.pop(key) for key in SPOKEN.get(role, TOLD[:1]) if key in others}
-    about = told(spoken, place) | ({} if is_learned(others, role, place) else {"learned": False})
+    about = told(spoken, place) | ({} if is_learned(others, role, place) else {LEARNED: False})
     if spelling in CALLING:
         said = Content(calls=read_calls(content, f"{place}.{text_key}"))
     else:
@@ -160,20 +172,14 @@ def read_message(value: object, place: str) -> tuple[list[Message], dict[str, ob
         )
     for key in CALLS:
         said.calls += read_calls(spoken.get(key), f"{place}.{key}")
-    text = "\n".join(said.texts)
-    thoughts = {str(spoken[key]).strip(): str(spoken[key]) for key in REASONING if key in spoken}
-    thoughts |= {"\n".join(said.thoughts).strip(): "\n".join(said.thoughts)}
-    reasoning = [each for stripped, each in thoughts.items() if stripped]
-    if len(reasoning) > 1:
-        raise ChatError(f"chat message has two forms of its reasoning - at `{place}`")
+    text, reasoning = "\n".join(said.texts), reasoning_of(spoken, said.thoughts, place)
     if role == "system" and not text.strip() and not others:
         return [], others
     is_said = bool(text.strip() or said.calls or role == "tool")
     if not is_said and not said.results:
         raise ChatError(f"chat content is blank - at `{place}.{text_key}`")
     calls = as_json(said.calls) if said.calls else ""
-    thought = reasoning[0] if reasoning else ""
-    message = Message(role, text, thought, calls, as_json(about) if about else "")
+    message = Message(role, text, reasoning, calls, as_json(about) if about else "")
     return [*said.results, *([message] if is_said else [])], others
 
 
@@ -187,7 +193,7 @@ def form_of(value: Fields) -> tuple[str, str]:
 def told(spoken: Fields, place: str) -> dict[str, object]:
     """Return what a template is told about a message; ChatError if it is no text."""
     said = {key: spoken[key] for key in TOLD if spoken.get(key) not in NOTHING}
-    texts = {key: spoken[key] for key in REASONING if spoken.get(key) not in NOTHING}
+    texts = {key: spoken[key] for key in REASONING_KEYS if spoken.get(key) not in NOTHING}
     for key, each in (said | texts).items():
         if not isinstance(each, str):
             raise ChatError(
@@ -195,6 +201,15 @@ def told(spoken: Fields, place: str) -> dict[str, object]:
                 f"`{place}.{key}`"
             )
     return said
+
+
+def reasoning_of(spoken: Fields, thoughts: Sequence[str], place: str) -> str:
+    """Return the reasoning of a message, "" for none; ChatError if two differ."""
+    given = [*(str(spoken[key]) for key in REASONING_KEYS if key in spoken), "\n".join(thoughts)]
+    by_content = {each.strip(): each for each in given if each.strip()}
+    if len(by_content) > 1:
+        raise ChatError(f"chat message has two forms of its reasoning - at `{place}`")
+    return next(iter(by_content.values()), "")
 
 
 def is_learned(others: Fields, role: str, place: str) -> bool:

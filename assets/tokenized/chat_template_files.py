@@ -14,7 +14,13 @@ from typing import Any
 import polars as pl
 from msgspec import UnsetType
 
-from assets.tokenized.render_chats import PROBE, ChatTemplate, TemplateRefusal, render_with
+from assets.tokenized.render_chats import (
+    NOTHING,
+    PROBE,
+    ChatTemplate,
+    Rendering,
+    TemplateRefusal,
+)
 from assets.tokenized.tokenized_records import TOKENIZED, TokenizedManifest
 from assets.tokenized.tokenizer import TokenizerError
 from resources.corpus import Corpus
@@ -76,9 +82,8 @@ def find_template(config: TokenizerConfig, folder: Path) -> ChatTemplate:
         "eos_token": config.end_of_document,
     } | spelled_variables(known)
     template = ChatTemplate(source, tuple(sorted(variables.items())))
-    values = {"messages": [{"role": each.role, "content": each.content} for each in PROBE]}
     try:
-        render_with(template, dict(template.variables) | values)
+        Rendering(template, PROBE, NOTHING, "").text()
     except TemplateRefusal as error:
         raise TokenizerError(
             f"the chat template does not render a question and its answer: {error}. Correct it, or "

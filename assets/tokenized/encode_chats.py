@@ -30,6 +30,7 @@ from assets.tokenized.encode_documents import (
 )
 from assets.tokenized.encoders import Encoder, Encoders, ReferenceEncoder
 from assets.tokenized.render_chats import (
+    NOTHING,
     QUOTE,
     UNQUOTE,
     ChatTemplate,
@@ -42,7 +43,6 @@ from assets.tokenized.tokenizer import TokenizerError
 
 COMPARED_CHATS = 8  # of every part, with the ids that `tokenizers` gives the whole text
 QUOTED = re.compile(f"{QUOTE}([0-9]+){UNQUOTE}")
-NOTHING = re.compile(r"(?!)")
 REJECTED_SCHEMA = {"doc_id": pl.String, "reason": pl.String, "error": pl.String}
 UNREADABLE, EMPTIED = "chat_unreadable", "empty_message"
 UNLEARNED = "nothing_learned"
@@ -70,6 +70,7 @@ class SpecialTokens(NamedTuple):
     pattern: re.Pattern[str]
     spelled: re.Pattern[str]
     spellings: list[str]
+    numbers: dict[str, int]  # of the spellings
     ids: dict[str, int]
 
 
@@ -212,8 +213,9 @@ def render(text: str, template: ChatTemplate, special: SpecialTokens) -> Rendere
 
 def quote(content: str, special: SpecialTokens) -> str:
     """Quote the special tokens that a message spells."""
-    numbers = {spelling: number for number, spelling in enumerate(special.spellings)}
-    return special.spelled.sub(lambda found: f"{QUOTE}{numbers[found[0]]}{UNQUOTE}", content)
+    return special.spelled.sub(
+        lambda found: f"{QUOTE}{special.numbers[found[0]]}{UNQUOTE}", content
+    )
 
 
 def unquote(text: str, special: SpecialTokens) -> str:
@@ -229,14 +231,15 @@ def special_tokens(reference: ReferenceEncoder) -> SpecialTokens:
     in_order = sorted(tokens, key=lambda token: (-len(token.content), token.content))
     spellings = [token.content for token in in_order]
     if not spellings:
-        return SpecialTokens(NOTHING, NOTHING, [], {})
+        return SpecialTokens(NOTHING, NOTHING, [], {}, {})
     blanks = {True: r"\s*", False: ""}
     taking = [
         blanks[token.lstrip] + f"(?:{re.escape(token.content)})" + blanks[token.rstrip]
         for token in in_order
     ]
     exact = "|".join(map(re.escape, spellings))
-    return SpecialTokens(re.compile("|".join(taking)), re.compile(exact), spellings, ids)
+    numbers = {spelling: number for number, spelling in enumerate(spellings)}
+    return SpecialTokens(re.compile("|".join(taking)), re.compile(exact), spellings, numbers, ids)
 
 
 def cut(rendered: Rendered, special: SpecialTokens) -> Pieces:

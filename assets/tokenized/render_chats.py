@@ -29,7 +29,14 @@ from datetime import date
 from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple
 
-from assets.text.chat_messages import ASSISTANT, OPTIONS, TOOLS, Message
+from assets.text.chat_messages import (
+    ASSISTANT,
+    LEARNED,
+    OPTIONS,
+    REASONING_KEYS,
+    TOOLS,
+    Message,
+)
 
 # Of the noncharacters that no content has (chat_messages.py); the first ones there say roles.
 OPEN, CLOSE = "\ufde0", "\ufde1"  # around what a template marks with `generation`
@@ -38,15 +45,15 @@ ADDED = "\ufde4"  # around the number of a mark, in digits of their own, which n
 DIGITS = {ord(str(digit)): 0xFDE5 + digit for digit in range(10)}
 FROM_DIGITS = {mark: digit for digit, mark in DIGITS.items()}
 GENERATED = re.compile(f"([{OPEN}{CLOSE}])")
-PARTS = ("reasoning", "content", "tool_calls")  # of a message; each has a mark of its own
-REASONING = ("reasoning_content", "reasoning", "thinking")  # under which templates read it
-UNSAID = ("learned", "tool_call_id")  # what is known about a message and needs no text
+MARKED_PARTS = ("reasoning", "content", "tool_calls")  # of a message, in the order of numbers
+UNSAID = (LEARNED, "tool_call_id")  # what is known about a message and needs no text
 TODAY = date(2024, 7, 26)  # which Llama 3's templates say where there is no clock
 MARK_TURNS = "put the assistant's turn between {% generation %} and {% endgeneration %} in a copy"
 HAS_GENERATION = re.compile(r"\{%-?\s*generation\s*-?%\}")
 TEMPLATE_FAULTS = (  # that the expressions of a template may raise
     *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError),
 )
+NOTHING = re.compile(r"(?!)")  # matches nowhere
 PROBE = (Message("user", "Hello"), Message(ASSISTANT, "Hello"))
 Span = tuple[int, int]
 
@@ -164,6 +171,10 @@ class Rendering:
         learned = [i for i in self.answers if self.is_learned(i)]
         return Rendered(whole.text, [(self.begin(marked, i), self.end(marked, i)) for i in learned])
 
+    def text(self) -> str:
+        """Return the text alone; TemplateRefusal if the template does not render it."""
+        return self.render(self.turns).text
+
     def render(self, turns: Sequence[Mapping[str, Any]], is_prompt: bool = False) -> Marked:
         """Render turns, with the head of the next one if `is_prompt`."""
         values = {
@@ -179,15 +190,15 @@ class Rendering:
     def is_learned(self, number: int) -> bool:
         """Return whether neither the message nor the source says otherwise."""
         is_last = number == self.last_answer
-        return bool(about(self.messages[number]).get("learned", True)) and (
+        return bool(about(self.messages[number]).get(LEARNED, True)) and (
             is_last or self.template.learn == "all"
         )
 
     def left_out(self, whole: Marked, marked: Marked) -> str | None:
         """Return what was told to the template and changes nothing of its text."""
-        reads_reasoning = any(name in self.template.source for name in REASONING)
+        reads_reasoning = any(name in self.template.source for name in REASONING_KEYS)
         for number, message in enumerate(self.messages):
-            for part in PARTS:
+            for part in MARKED_PARTS:
                 is_said = part in marked.places.get(number, ())
                 may_lack = part == "reasoning" and reads_reasoning and number < self.last_answer
                 if is_said or may_lack or not getattr(message, part).strip():
@@ -220,7 +231,7 @@ class Rendering:
                 self.tools = None
             else:
                 self.options = {key: each for key, each in self.options.items() if key != name}
-            return self.render(self.turns).text == whole.text
+            return self.text() == whole.text
         except TemplateRefusal:
             return False
         finally:
@@ -355,7 +366,7 @@ def as_turn(message: Message, blank: str | None, number: int | None = None) -> d
     def marked(text: str, part: str) -> str:
         if number is None or not text.strip():
             return text
-        mark = str(number * len(PARTS) + PARTS.index(part)).translate(DIGITS)
+        mark = str(number * len(MARKED_PARTS) + MARKED_PARTS.index(part)).translate(DIGITS)
         end = len(text.rstrip())
         return f"{text[:end]}{ADDED}{mark}{ADDED}{text[end:]}"
 
@@ -365,8 +376,8 @@ def as_turn(message: Message, blank: str | None, number: int | None = None) -> d
         "content": blank if is_blank else marked(message.content, "content"),
     }
     if message.reasoning:
-        turn |= dict.fromkeys(REASONING, marked(message.reasoning, "reasoning"))
-    turn |= {key: each for key, each in about(message).items() if key != "learned"}
+        turn |= dict.fromkeys(REASONING_KEYS, marked(message.reasoning, "reasoning"))
+    turn |= {key: each for key, each in about(message).items() if key != LEARNED}
     if message.tool_calls:
         calls = [as_call(call) for call in parsed(message.tool_calls, "tool_calls")]
         last = calls[-1]["function"]
@@ -407,8 +418,8 @@ def take_marks(text: str) -> Marked:
     spans, places = list[Span](), dict[int, dict[str, int]]()
     for number, piece in enumerate(text.split(ADDED)):
         if number % 2:
-            message, place = divmod(int(piece.translate(FROM_DIGITS)), len(PARTS))
-            places.setdefault(message, {}).setdefault(PARTS[place], size)
+            message, place = divmod(int(piece.translate(FROM_DIGITS)), len(MARKED_PARTS))
+            places.setdefault(message, {}).setdefault(MARKED_PARTS[place], size)
             continue
         for part in GENERATED.split(piece) if OPEN in piece or CLOSE in piece else [piece]:
             if part == OPEN:

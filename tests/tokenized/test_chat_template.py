@@ -1,11 +1,13 @@
 """Text that a chat template renders, and the spans of it that are learned."""
 
-from prelude import Any, given, json, pytest, re, st
+from prelude import Any, Path, given, json, pytest, re, st
 from tables import cases
 
 from assets.text.chat_messages import TOOLS, Message
-from assets.tokenized.chat_template_files import CHATML
+from assets.tokenized.chat_template_files import CHATML, find_template
 from assets.tokenized.render_chats import ChatTemplate, TemplateRefusal, render_chat
+from assets.tokenized.tokenizer import TokenizerError
+from resources.settings.tokenizer import TokenizerConfig
 
 END = re.compile(re.escape("<|im_end|>"))
 CHAT = [Message("user", "Hi"), Message("assistant", "Yes."), Message("user", "Bye")]
@@ -282,3 +284,11 @@ def test_what_is_learned_without_marks_is_what_a_template_would_mark(
     assert render_chat(ChatTemplate(PLAIN), chat, END) == render_chat(
         ChatTemplate(MARKED), chat, END
     )
+
+
+def test_a_template_that_asks_for_tools_and_documents_is_tried_with_none_of_them() -> None:
+    asking = "{% if tools is not none or documents is not none %}{{ 1 / 0 }}{% endif %}"
+    config = TokenizerConfig(chat_template=asking + PLAIN)
+    assert find_template(config, Path()).source == asking + PLAIN
+    with pytest.raises(TokenizerError, match="does not render a question and its answer"):
+        find_template(TokenizerConfig(chat_template="{{ 1 / 0 }}"), Path())

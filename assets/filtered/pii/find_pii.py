@@ -177,7 +177,7 @@ def _scans_of(kinds: Sequence[PiiKind]) -> tuple[Scan, ...]:
 
 
 @made_once
-def _clues_of_all_kinds() -> "ClueTables":
+def _clues_of_default_kinds() -> "ClueTables":
     """Return the tables of the default kinds, which `clue_tables` then has."""
     return clue_tables(_scans_of(DEFAULT_KINDS))
 

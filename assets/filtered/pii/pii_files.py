@@ -23,10 +23,15 @@ class KeyForm(NamedTuple):
     check: str
 
 
+def _rows_of(name: str) -> list[list[str]]:
+    """Return the cells of a table of this package's data, without the names of columns."""
+    _, *rows = (DATA / name).read_text("utf-8").splitlines()
+    return [row.split("\t") for row in rows]
+
+
 def read_key_forms() -> tuple[KeyForm, ...]:
     """Read the table of keys."""
-    _, *rows = (DATA / "key_forms.tsv").read_text("utf-8").splitlines()
-    return tuple(KeyForm(*row.split("\t")) for row in rows)
+    return tuple(KeyForm(*row) for row in _rows_of("key_forms.tsv"))
 
 
 class NationalId(NamedTuple):
@@ -47,8 +52,7 @@ class NationalId(NamedTuple):
 
 def read_national_ids() -> tuple[NationalId, ...]:
     """Read the table of national ids."""
-    _, *rows = (DATA / "national_ids.tsv").read_text("utf-8").splitlines()
-    return tuple(NationalId(*row.split("\t")) for row in rows)
+    return tuple(NationalId(*row) for row in _rows_of("national_ids.tsv"))
 
 
 def read_phone_plans() -> tuple[str, str]:
@@ -56,8 +60,7 @@ def read_phone_plans() -> tuple[str, str]:
 
     Italy has none, and its lines begin with 0; that of North America, 1, is a calling code, too.
     """
-    _, *rows = (DATA / "phone_plans.tsv").read_text("utf-8").splitlines()
-    plans = [row.split("\t") for row in rows]
+    plans = _rows_of("phone_plans.tsv")
     with_trunk = "|".join(
         f"{trunk or '(?=0)'}(?:{number})" for _, trunk, number in plans if trunk != "1"
     )
