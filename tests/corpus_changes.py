@@ -398,6 +398,7 @@ OF_CHATS: dict[str, Change] = OF_ALL | {
     "the end of answers is learned, or not": the_end_of_answers_is_learned_or_not,
     "long conversations": key("buckets.long_conversations", "drop", "cut_turns"),
     "sequence_length": key("buckets.sequence_length", 256, 512),
+    "pad_documents_to": key("buckets.pad_documents_to", 16, 1),
 }
 CHANGES = {
     "texts in buckets": OF_TEXTS | {"a custom rule": a_custom_rule},
