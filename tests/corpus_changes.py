@@ -359,6 +359,7 @@ OF_ALL: dict[str, Change] = {
     "compression": key("compression", "lz4", "zstd"),
     "dedup.ngram": key("dedup.ngram", 3, 5),
     "phases.0.seed": key("phases.0.seed", 1, 2, 3),
+    "loss_weights": key("phases.0.loss_weights", {"prose": 2.0}, None),
     "min_chars": key("filters.rules.length.min_chars", 150, 20),
     "another pattern": another_pattern,
     "a token before documents": key("tokenizer.begin_of_document", "<|endoftext|>", None),
