@@ -79,7 +79,9 @@ class Batch:
     cursor: samples that all ranks have used once this batch is used (for `state_at`);
     loss_mask bool [rows, length]: True for a token that is learned: of a conversation the
     assistant's, of other documents all, but no padding and no repeated row; None if no source of
-    the phase has masks. `documents.loss_mask` is True for no other tokens.
+    the phase has masks. `documents.loss_mask` is True for no other tokens;
+    loss_weights float32 [rows, length]: factors of the loss of tokens, 0 for those that are not
+    learned; None if all of the phase have 1.
     """
 
     tokens: npt.NDArray[np.generic]
@@ -90,6 +92,7 @@ class Batch:
     cursor: int
     documents: Documents | None = None
     loss_mask: npt.NDArray[np.bool_] | None = None
+    loss_weights: npt.NDArray[np.float32] | None = None
 
     def rows(self, first: int, stop: int, cursor: int) -> Batch:
         """Slice the rows [first, stop) under a new cursor; documents need rows of one length."""
@@ -104,6 +107,7 @@ class Batch:
             cursor,
             None if self.documents is None else self.documents.rows(first, stop),
             None if self.loss_mask is None else self.loss_mask[first:stop],
+            None if self.loss_weights is None else self.loss_weights[first:stop],
         )
 
     def mark_repeated(self, rows: int, stop: int | None = None) -> None:
@@ -114,6 +118,8 @@ class Batch:
             self.documents.loss_mask[stop - rows : stop] = False
         if self.loss_mask is not None:
             self.loss_mask[stop - rows : stop] = False
+        if self.loss_weights is not None:
+            self.loss_weights[stop - rows : stop] = 0
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,7 @@ class Group:
     def equal_batches(self) -> Iterator[Batch]:
         """Yield batches of one size, without documents: in half of the time."""
         together, count, size = self.together, len(self.sizes), self.sizes[0]
-        mask = together.loss_mask
+        mask, weights = together.loss_mask, together.loss_weights
         return map(
             Batch,
             together.tokens.reshape(count, size, -1),
@@ -148,6 +154,7 @@ class Group:
             self.cursors,
             repeat(None),
             repeat(None) if mask is None else mask.reshape(count, size, -1),
+            repeat(None) if weights is None else weights.reshape(count, size, -1),
         )
 
 

@@ -1,4 +1,5 @@
-"""Flat files of a shard: tokens (.bin), offsets of rows (.idx), documents (.spans), masks (.loss).
+"""Flat files of a shard: tokens (.bin), offsets of rows (.idx), documents (.spans), masks (.loss),
+weights of the loss (.weights).
 
 Files are memory-mapped, which is faster than preadv. Reading beyond the end of a file that was cut
 while in use would kill the process (SIGBUS), so the size is checked before every batch. Maps are
@@ -199,6 +200,17 @@ class Mask:
 def read_mask(file: MappedFile) -> Mask:
     """Read a .loss file."""
     return Mask(file, file.array(0, np.uint8, file.num_bytes))
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A .weights file: the weight of each token of .bin in the loss, in hundredths, uint8."""
+
+    file: MappedFile
+
+    def tokens(self, first: int, count: int) -> npt.NDArray[np.uint8]:
+        """Return the weights of tokens; CorpusError if the file ends before."""
+        return self.file.array(first, np.uint8, count)
 
 
 def check_header(file: MappedFile, expected: bytes, what: str) -> None:

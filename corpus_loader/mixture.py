@@ -28,6 +28,7 @@ WITHOUT_REMOVED = 1  # of one without: older loaders read it
 MIXTURE_FILE = "mixture"  # kind of the file, in the manifest
 FLAT_SUFFIXES = frozenset({"bin", "idx", "spans"})
 MASK_SUFFIX = "loss"  # of the file with the loss mask of a shard, if it has one
+WEIGHT_SUFFIX = "weights"  # of the file that it has instead, if tokens have weights
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,14 @@ class Shard:
         return self.rows - self.removed
 
     @property
+    def mask_suffix(self) -> str | None:
+        """Suffix of the file with flags of what is learned, or with weights; None without one."""
+        return next((each for each in (MASK_SUFFIX, WEIGHT_SUFFIX) if each in self.files), None)
+
+    @property
     def has_loss_mask(self) -> bool:
-        """True if its tokens have flags of what is learned."""
-        return MASK_SUFFIX in self.files
+        """True if its tokens have flags of what is learned, or weights."""
+        return self.mask_suffix is not None
 
 
 @dataclass(frozen=True)
@@ -149,8 +155,14 @@ class Mixture:
 
     @property
     def has_loss_weights(self) -> bool:
-        """True if the tokens of a source count more or less in the loss than those of others."""
-        return any(source.loss_weight != 1 for source in self.sources)
+        """True if some tokens count more or less in the loss than others."""
+        return any(source.loss_weight != 1 for source in self.sources) or self.has_token_weights
+
+    @property
+    def has_token_weights(self) -> bool:
+        """True if a shard of a source that is drawn from has weights of its tokens."""
+        drawn = (source for source in self.sources if source.samples)
+        return any(WEIGHT_SUFFIX in shard.files for source in drawn for shard in source.shards)
 
     def order(self, seed: int) -> PhaseOrder | OneBucketOrder:
         """Return the order of the phase's samples under a seed."""

@@ -105,11 +105,14 @@ class Lookup:
 
 
 class Rows(NamedTuple):
-    """Tokens of samples, and if wanted their documents; masks if a source has some, else none."""
+    """Tokens of samples, and if wanted their documents; masks if a source has some, else none.
+
+    Weights in hundredths are uint8.
+    """
 
     tokens: list[memoryview]
     spans: list[Spans]
-    masks: list[npt.NDArray[np.bool_]]
+    masks: list[npt.NDArray[np.bool_] | npt.NDArray[np.uint8]]
 
 
 class Reader:
@@ -128,6 +131,7 @@ class Reader:
         rows = [source.rows for source in self.order.sources]
         self.first_live = np.cumsum([0, *rows], dtype=np.int64)  # row of each source
         self.live_rows = find_live_rows(files, mixture)
+        self.loss_weights = np.array([each.loss_weight for each in mixture.sources], np.float32)
 
     def look_up(self, positions: npt.NDArray[np.int64]) -> Lookup:
         """Map positions (int64 [n]) to shards and rows."""
@@ -149,6 +153,14 @@ class Reader:
                 row[: mask.size] = mask
             if documents is not None:
                 documents.loss_mask[...] &= loss_mask
+        loss_weights = None
+        if self.mixture.has_loss_weights:
+            loss_weights = np.repeat(self.loss_weights[lookup.sources][:, None], length, axis=1)
+            for row, mask in zip(loss_weights, rows.masks, strict=False):
+                row[: mask.size] *= mask if mask.dtype == np.bool_ else mask / np.float32(100)
+                row[mask.size :] = 0
+            if documents is not None:
+                loss_weights *= documents.loss_mask
         return Batch(
             tokens=tokens,
             lengths=lengths,
@@ -158,6 +170,7 @@ class Reader:
             cursor=cursor,
             documents=documents,
             loss_mask=loss_mask,
+            loss_weights=loss_weights,
         )
 
     def tokens(self, rows: list[memoryview]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
@@ -204,7 +217,8 @@ class Reader:
             tokens = {number: shard.tokens for number, shard in opened.items()}
             starts = zip(lookup.shards, (length * lookup.rows).tolist(), strict=True)
             rows = [tokens[shard][start : start + length] for shard, start in starts]
-        spans, masks = list[Spans](), list[npt.NDArray[np.bool_]]()
+        spans = list[Spans]()
+        masks = list[npt.NDArray[np.bool_] | npt.NDArray[np.uint8]]()
         if self.with_documents:
             spans = [opened[shard].documents(row) for shard, row in places]
         if self.shards.has_masks:

@@ -18,11 +18,20 @@ from corpus_loader.flat import (
     Mask,
     Spans,
     SpansIndex,
+    Weights,
     read_index,
     read_mask,
     read_spans,
 )
-from corpus_loader.mixture import MASK_SUFFIX, FlatFile, Mixture, MixtureSource, RemovedFile, Shard
+from corpus_loader.mixture import (
+    MASK_SUFFIX,
+    WEIGHT_SUFFIX,
+    FlatFile,
+    Mixture,
+    MixtureSource,
+    RemovedFile,
+    Shard,
+)
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.files import Files
 from corpus_loader.places.threads import map_in_threads
@@ -37,7 +46,8 @@ OPENED_TOGETHER = 8  # hashing releases the GIL: the shards of a first batch, on
 class OpenShard:
     """The open files of a shard: index if rows differ in length, spans if documents are wanted.
 
-    mask: if the shard has one; if others of the mixture have, spans tell what is padding.
+    mask: mask or weights, if the shard has them; if others of the mixture have, spans tell what is
+    padding.
     tokens: of all rows, one after the other, and faster to slice than an array; `kept` keeps the
     files on this machine: close it when the shard is given up.
     """
@@ -46,7 +56,7 @@ class OpenShard:
     tokens: memoryview
     index: Index | None
     spans: SpansIndex | None
-    mask: Mask | None
+    mask: Mask | Weights | None
     kept: ExitStack
 
     def row(self, row: int) -> memoryview:
@@ -59,8 +69,11 @@ class OpenShard:
         assert self.spans is not None, "opened without documents"
         return self.spans.row(row)
 
-    def learned(self, row: int, length: int) -> npt.NDArray[np.bool_]:
-        """Flags of the learned ones of a row's `length` tokens: by the mask, or all but padding."""
+    def learned(self, row: int, length: int) -> npt.NDArray[np.bool_] | npt.NDArray[np.uint8]:
+        """Flags of the learned ones of a row's `length` tokens: by the mask, or all but padding.
+
+        Or their weights in hundredths.
+        """
         if self.mask is None:
             return self.documents(row).is_token(length)
         if self.index is None:
@@ -107,7 +120,7 @@ class Shards:
         """The files of a shard that are read."""
         if not self.has_masks:
             return self.suffixes
-        other = MASK_SUFFIX if shard.has_loss_mask else "spans"
+        other = shard.mask_suffix or "spans"
         return self.suffixes if other in self.suffixes else [*self.suffixes, other]
 
     def get(self, numbers: Iterable[int]) -> Mapping[int, OpenShard]:
@@ -151,13 +164,16 @@ class Shards:
                 suffix: map_file(self.files, kept, f"{shard.path}.{suffix}", shard.files[suffix])
                 for suffix in self.suffixes_of(shard)
             }
-            index, spans, mask = None, None, None
+            index, spans = None, None
             if "idx" in files:
                 index = read_index(files["idx"], mixture.token_dtype, shard.rows)
             if "spans" in files:
                 spans = read_spans(files["spans"], shard.rows)
+            mask: Mask | Weights | None = None
             if MASK_SUFFIX in files:
                 mask = read_mask(files[MASK_SUFFIX])
+            elif WEIGHT_SUFFIX in files:
+                mask = Weights(files[WEIGHT_SUFFIX])
             tokens = memoryview(files["bin"].map).cast(TOKEN_FORMATS[mixture.token_dtype])
             return OpenShard(tuple(files.values()), tokens, index, spans, mask, kept.pop_all())
 

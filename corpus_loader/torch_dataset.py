@@ -241,6 +241,8 @@ def to_tensors(batch: Batch) -> Tensors:
     }
     if batch.loss_mask is not None:
         tensors["loss_mask"] = torch.from_numpy(batch.loss_mask)
+    if batch.loss_weights is not None:
+        tensors["loss_weights"] = torch.from_numpy(batch.loss_weights)
     if batch.documents is not None:  # their loss_mask has that of the batch in it
         values = {field.name: getattr(batch.documents, field.name) for field in fields(Documents)}
         tensors |= {name: to_tensor(value) for name, value in values.items()}

@@ -95,6 +95,7 @@ def served(corpus: Any) -> Iterator[tuple[str, Any]]:
             masks = () if batch.loss_mask is None else batch.loss_mask.tolist()
             documents = [each.tobytes().hex() for each in batch.documents.doc_ids]  # type: ignore[union-attr]
             source = loader.sources[batch.sources[0]]
+            masks = masks if batch.loss_weights is None else batch.loss_weights.tolist()
             yield f"served {split} {place}", (source, batch.tokens.tolist(), masks, documents)
 
 

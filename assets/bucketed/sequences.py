@@ -31,7 +31,8 @@ from resources.settings.buckets import BucketLayout, bucket_names
 ROW_COLUMNS = {  # of sequences in shards, too
     "num_tokens": "tokens of the sequence without padding",
     "tokens": "token ids",
-    "loss_mask": "whether each token is learned, of conversations",
+    "loss_mask": "whether each token is learned, of conversations; with `learn: weights` its "
+    "weight in hundredths",
     "spans": "documents in the sequence: id, first token in the document, number of tokens, and "
     "with padding if documents are padded",
 }
@@ -159,7 +160,10 @@ def copy_sequences(
 def gather_masks(
     tables: Sequence[pl.DataFrame], segments: Segments, places: Int64s, offsets: Int64s
 ) -> dict[str, pl.Series]:
-    """Return the loss masks of sequences with these offsets, False in padding; none of texts."""
+    """Return the loss masks of sequences with these offsets, False in padding; none of texts.
+
+    Or their weights in hundredths, 0 in padding.
+    """
     if "loss_mask" not in tables[0].columns:
         return {}
     flags = np.zeros(int(offsets[-1]), np.uint8)
@@ -172,7 +176,8 @@ def gather_masks(
         pieces = zip(starts, places[low:high], segments.lengths[low:high], strict=True)
         for start, place, length in pieces:  # conversations are long: a microsecond each
             flags[place : place + length] = stored[start : start + length]
-    return {"loss_mask": list_series(flags.astype(np.bool_), offsets)}
+    are_flags = tables[0].schema["loss_mask"] == pl.List(pl.Boolean)
+    return {"loss_mask": list_series(flags.astype(np.bool_) if are_flags else flags, offsets)}
 
 
 def first_rows(tables: Sequence[pl.DataFrame]) -> list[int]:

@@ -98,7 +98,12 @@ def shard_set(phase: Task[PhaseInputs], mixture: Mixture) -> ShardSet:
         mixture.sequence_length,
         inputs.config.target_bytes,
     )
-    schema = shard_schema(inputs.tokens, mixture.sequence_length, mixture.has_loss_mask)
+    schema = shard_schema(
+        inputs.tokens,
+        mixture.sequence_length,
+        mixture.has_loss_mask,
+        mixture.has_token_weights,
+    )
     return ShardSet(inputs.config.formats, data, schema)
 
 
@@ -176,8 +181,8 @@ def read_samples(root: Path, mixture: Mixture, positions: NDArray[np.int64]) -> 
 def rows_at(reader: Reader, lookup: Lookup) -> pl.DataFrame:
     """Read rows in the order of a lookup: num_tokens, tokens (padding included) and spans.
 
-    And loss_mask if a shard of the mixture has one; of the others, every token but padding is
-    learned. Shards are read one after the other, so each is opened once.
+    And loss_mask if a shard of the mixture has one, or weights; of the others, every token but
+    padding is learned. Shards are read one after the other, so each is opened once.
     """
     order = np.lexsort((lookup.rows, np.array(lookup.shards)))
     place = np.argsort(order).tolist()
@@ -196,6 +201,8 @@ def rows_at(reader: Reader, lookup: Lookup) -> pl.DataFrame:
     masks = {}
     if rows.masks:
         flags = np.concatenate([rows.masks[i] for i in place])
+        if reader.mixture.has_token_weights:
+            flags = np.concatenate([in_hundredths(rows.masks[i]) for i in place])
         masks = {"loss_mask": list_series(flags, starts)}
     content = np.frombuffer(bytearray().join(tokens), reader.mixture.token_dtype)
     return pl.DataFrame(
@@ -206,6 +213,11 @@ def rows_at(reader: Reader, lookup: Lookup) -> pl.DataFrame:
             "spans": list_series(structs, first),
         }
     )
+
+
+def in_hundredths(mask: NDArray[np.bool_] | NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the weights of tokens, of those with flags 100 or 0."""
+    return mask.astype(np.uint8) * np.uint8(100 if mask.dtype == np.bool_ else 1)
 
 
 def span_structs(

@@ -145,8 +145,9 @@ class ShardedSource:
         """
         bucketing = self.bucketing.config.model_dump(mode="json")
         schema = asdict(self.schema)
-        if not self.schema.has_loss_mask:  # as before there were masks
-            del schema["has_loss_mask"]
+        for newer in ("has_loss_mask", "has_loss_weights"):  # as before there were any
+            if not schema[newer]:
+                del schema[newer]
         return fingerprint_of(code_version, self.config.data(), bucketing, schema)
 
     def plans(self, generation: Generation) -> list[BucketShards]:

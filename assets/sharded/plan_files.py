@@ -57,8 +57,9 @@ def source_of(corpus: Corpus, manifest: BucketedManifest) -> ShardedSource:
     bucketing = layout_of(manifest)
     buckets = stored_buckets(numbers.bucket_sequences, numbers.bucket_tokens, bucketing.names)
     length = common_length(plan_bucket_shards(manifest.partition, buckets, 1, config))
-    has_loss_mask = manifest.provenance.has_loss_mask is True
-    schema = shard_schema(manifest.provenance, length, has_loss_mask)
+    made_of = manifest.provenance
+    has_masks, has_weights = made_of.has_loss_mask is True, made_of.has_loss_weights is True
+    schema = shard_schema(made_of, length, has_masks, has_weights)
     return ShardedSource(manifest.partition, config, bucketing, schema)
 
 

@@ -113,7 +113,10 @@ def folder_of(format_name: str, shards: ShardSet) -> str:
 
 
 def shard_schema(
-    tokens: TokenFacts, sequence_length: int | None, has_loss_mask: bool = False
+    tokens: TokenFacts,
+    sequence_length: int | None,
+    has_loss_mask: bool = False,
+    has_loss_weights: bool = False,
 ) -> ShardSchema:
     """Return the schema of shards of these tokens; `sequence_length` None: lengths differ."""
     return ShardSchema(
@@ -123,6 +126,7 @@ def shard_schema(
         vocab_size=tokens.vocab_size,
         tokenizer_fingerprint=tokens.tokenizer_fingerprint,
         has_loss_mask=has_loss_mask,
+        has_loss_weights=has_loss_weights,
     )
 
 

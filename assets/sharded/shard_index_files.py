@@ -313,7 +313,7 @@ def without_rows(
     spans = read_spans(mapped(folder, files["spans"]), rows)
     stays = np.delete(np.arange(rows), removed.rows)
     lengths = places.lengths[stays]
-    whole = ("bin", *MEGATRON.mask_suffixes) if shards.schema.has_loss_mask else ("bin",)
+    whole = [each for each in files if each not in ("idx", "spans")]
     linked = [link(writer, shards, "megatron", files[each], names[each]) for each in whole]
     target, prefix = folder_of("megatron", shards), kind_of("megatron", shards.split)
     for suffix in ("idx", "spans"):

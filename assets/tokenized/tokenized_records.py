@@ -98,11 +98,13 @@ class TokenizerNumbers(MarkedTokenFacts, frozen=True, kw_only=True):
 class TokenizedProvenance(MarkedTokenFacts, frozen=True, kw_only=True):
     """Inputs of the stage `tokenized`: the tokenizer, and the fingerprint of `deduped`.
 
-    `has_loss_mask` is True of conversations, whose tokens have masks, and else left out.
+    `has_loss_mask` is True of conversations, whose tokens have masks, and else left out, and
+    `has_loss_weights` if these are weights.
     """
 
     deduped: str
     has_loss_mask: bool | msgspec.UnsetType = msgspec.UNSET
+    has_loss_weights: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class LanguageCounts(msgspec.Struct, frozen=True):

@@ -53,14 +53,11 @@ class EndlessBatches:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield batches from where the loader is."""
-        weights = torch.from_numpy(self.corpus.dataset.loader.loss_weights)
-        is_weighted = bool((weights != 1).any())
         while True:
             for batch in self.corpus:
                 inputs = self.form(batch)
-                if is_weighted:
-                    of_rows = weights[batch["sources"]][:, None].expand(batch["tokens"].shape)
-                    inputs["loss_weights"] = of_rows.reshape(inputs["labels"].shape)
+                if "loss_weights" in batch:
+                    inputs["loss_weights"] = batch["loss_weights"].reshape(inputs["labels"].shape)
                 yield inputs
 
 

@@ -21,12 +21,22 @@ def weighted(folder: Path, **weights: float) -> Path:
     return write_phase(folder, ROWS, sources=mixture["sources"], version=VERSION)
 
 
-def test_the_loader_says_the_weight_of_each_source(tmp_path: Path) -> None:
-    loader = CorpusLoader(weighted(tmp_path, web=0.5), batch_size=12)
-    [batch] = loader
-    weights = loader.loss_weights[batch.sources]
-    assert weights.dtype == np.float32
-    assert weights.tolist() == [0.5 if row[0] > 100 else 1 for row in batch.tokens.tolist()]
+@pytest.mark.parametrize("with_documents", [False, True])
+def test_a_batch_has_the_weights_of_its_tokens(tmp_path: Path, with_documents: bool) -> None:
+    options = LoaderOptions(with_documents=with_documents, drop_last=False, pad_last=True)
+    loader = CorpusLoader(weighted(tmp_path, web=0.5), batch_size=5, options=options)
+    batches = [*loader]
+    assert [batch.is_repeated.sum() for batch in batches] == [0, 0, 3]
+    for batch in batches:
+        weights = batch.loss_weights
+        assert weights is not None and weights.dtype == np.float32
+        for row, number, repeated in zip(
+            weights, batch.tokens[:, 0], batch.is_repeated, strict=True
+        ):
+            factor = 0 if repeated else 0.5 if number > 100 else 1
+            assert row.tolist() == [factor * (not with_documents)] + [factor] * 7
+    plain = CorpusLoader(write_phase(tmp_path / "plain", ROWS), options=options)
+    assert next(iter(plain)).loss_weights is None
 
 
 def test_older_loaders_refuse_a_mixture_with_weights(tmp_path: Path) -> None:
@@ -78,7 +88,8 @@ def test_the_trainer_weighs_the_losses(
         labels = inputs.pop("labels")[:, 1:]
         logits = model(**inputs).logits[:, :-1].transpose(1, 2)
         losses = torch.nn.functional.cross_entropy(logits, labels, reduction="none").sum(1)
-        loss = loss + (losses * torch.from_numpy(loader.loss_weights)[batch["sources"]]).sum()
+        names = [loader.sources[number] for number in batch["sources"].tolist()]
+        loss = loss + (losses * torch.tensor([weights.get(name, 1.0) for name in names])).sum()
         count += int((labels >= 0).sum())
     (loss / count).backward()
     for name, parameter in model.named_parameters():

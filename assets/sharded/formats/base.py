@@ -43,6 +43,7 @@ class ShardSchema:
     vocab_size: int
     tokenizer_fingerprint: str
     has_loss_mask: bool = False  # every token has a flag whether it is learned
+    has_loss_weights: bool = False  # in its place a weight, in hundredths
 
     @property
     def token_bytes(self) -> int:
@@ -68,8 +69,8 @@ class ShardFormat:
     `write` takes a path per suffix (temporary, but ending in the file's final name), the shard's
     rows and the schema; it raises FormatError for rows that the format cannot hold. `index` takes
     the files of all shards and suffixes, in shard order, and returns index files: names and
-    contents, none if the format needs none. `mask_suffixes` are those of the files that follow if
-    rows have loss masks.
+    contents, none if the format needs none. `mask_suffixes` and `weight_suffixes` are those of the
+    files that follow if rows have loss masks, or weights in their place.
     """
 
     name: str
@@ -78,6 +79,7 @@ class ShardFormat:
     index: Callable[[list[ShardFile], ShardSchema], dict[str, bytes]] = lambda files, schema: {}
     file_name: Callable[[int, str], str] = lambda number, suffix: f"shard-{number:05d}.{suffix}"
     mask_suffixes: tuple[str, ...] = ()
+    weight_suffixes: tuple[str, ...] = ()
 
     def suffixes_of(self, schema: ShardSchema) -> tuple[str, ...]:
         """Return the suffixes of the files of a shard; FormatError for masks without a place."""
@@ -88,7 +90,8 @@ class ShardFormat:
                 f"{self.name} has no place for loss masks: its shards would teach all tokens. "
                 f"Choose from {', '.join(MASK_FORMATS)}, or leave out sources of `kind: chat`."
             )
-        return self.suffixes + self.mask_suffixes
+        further = self.weight_suffixes if schema.has_loss_weights else self.mask_suffixes
+        return self.suffixes + further
 
 
 def rows_of(shard: pl.DataFrame, schema: ShardSchema, name: str) -> FlatRows:

@@ -59,9 +59,9 @@ def as_lists(tokens: pl.Series) -> pl.Series:
     return tokens.arr.to_list() if isinstance(tokens.dtype, pl.Array) else tokens
 
 
-def flat_mask(masks: pl.Series) -> NDArray[np.bool_]:
-    """Return the flags of a column of lists, end to end."""
-    return masks.explode(empty_as_null=False).to_numpy().astype(np.bool_)
+def flat_mask(masks: pl.Series) -> NDArray[np.bool_] | NDArray[np.uint8]:
+    """Return the flags, or weights in hundredths, of a column of lists, end to end."""
+    return masks.explode(empty_as_null=False).to_numpy()
 
 
 def flat_spans(spans: pl.Series) -> FlatSpans:

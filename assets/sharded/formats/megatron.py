@@ -11,7 +11,8 @@ Core 0.16, megatron/core/datasets/indexed_dataset.py.
 u32 length[spans], 16-byte doc_id[spans]; where documents are padded "TMSPANS2", with u32
 padded_length[spans] before doc_id.
 .loss, of conversations: bit i, from the lowest of the first byte, is 1 if token i of .bin is
-learned, padding is not. No header: tokens and bits have the same places.
+learned, padding is not. No header: tokens and bits have the same places. Where tokens have weights,
+.weights has one byte for each instead: its weight in the loss in hundredths, 0 of padding.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from corpus_loader.flat import (
     PADDED_SPANS_MAGIC,
     SPANS_MAGIC,
 )
-from corpus_loader.mixture import MASK_SUFFIX
+from corpus_loader.mixture import MASK_SUFFIX, WEIGHT_SUFFIX
 
 IDX_VERSION = 1
 
@@ -75,8 +76,15 @@ def write_spans(path: Path, spans: FlatSpans) -> None:
 
 
 def write_mask(path: Path, masks: pl.Series) -> None:
-    """Write .loss: a bit for each token, in the order of .bin."""
-    np.packbits(flat_mask(masks), bitorder="little").tofile(path)
+    """Write .loss, a bit for each token, in the order of .bin; or .weights, a byte."""
+    flags = flat_mask(masks)
+    (np.packbits(flags, bitorder="little") if flags.dtype == np.bool_ else flags).tofile(path)
 
 
-MEGATRON = ShardFormat("megatron", ("bin", "idx", "spans"), write, mask_suffixes=(MASK_SUFFIX,))
+MEGATRON = ShardFormat(
+    "megatron",
+    ("bin", "idx", "spans"),
+    write,
+    mask_suffixes=(MASK_SUFFIX,),
+    weight_suffixes=(WEIGHT_SUFFIX,),
+)

@@ -27,7 +27,10 @@ def write(paths: list[Path], shard: pl.DataFrame, schema: ShardSchema) -> None:
     """Write one file."""
     import pyarrow.parquet as pq
 
-    table = without_nulls(shard.with_columns(as_lists(shard["tokens"])).to_arrow())
+    rows = shard.with_columns(as_lists(shard["tokens"]))
+    if schema.has_loss_weights:  # by another name: whoever takes them for flags would be wrong
+        rows = rows.rename({"loss_mask": "loss_weight"})
+    table = without_nulls(rows.to_arrow())
     num_tokens = max(1, int(shard["num_tokens"].cast(pl.UInt64).sum()))
     pq.write_table(
         table,
