@@ -20,6 +20,7 @@ from assets.tokenized.chat_template_files import (
     refusal_reasons,
     too_many_refused,
 )
+from assets.tokenized.chat_templates import ChatTemplate
 from assets.tokenized.encode_chats import EncodedChats, encode_chats
 from assets.tokenized.encode_documents import (
     TokenFormat,
@@ -30,7 +31,6 @@ from assets.tokenized.encode_documents import (
 )
 from assets.tokenized.encoders import Encoders, load_encoders
 from assets.tokenized.fill_in_the_middle import FillForm, count_modes
-from assets.tokenized.render_chats import ChatTemplate
 from assets.tokenized.round_trip import RoundTrip, round_trip
 from assets.tokenized.token_spellings import token_kinds
 from assets.tokenized.tokenized_records import (

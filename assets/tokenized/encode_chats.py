@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from assets.text.chat_messages import ChatError, Message, split_messages
 from assets.text.list_columns import list_series
 from assets.tokenized.chat_template_files import REFUSED
+from assets.tokenized.chat_templates import ChatTemplate, TemplateRefusal
 from assets.tokenized.encode_documents import (
     TokenFormat,
     compared_texts,
@@ -29,19 +30,12 @@ from assets.tokenized.encode_documents import (
     slices_of,
 )
 from assets.tokenized.encoders import Encoder, Encoders, ReferenceEncoder
-from assets.tokenized.render_chats import (
-    NOTHING,
-    QUOTE,
-    UNQUOTE,
-    ChatTemplate,
-    Rendered,
-    TemplateRefusal,
-    render_chat,
-)
+from assets.tokenized.render_chats import NOTHING, Rendered, render_chat
 from assets.tokenized.token_spellings import byte_starts
 from assets.tokenized.tokenizer import TokenizerError
 
 COMPARED_CHATS = 8  # of every part, with the ids that `tokenizers` gives the whole text
+QUOTE, UNQUOTE = "\ufde2", "\ufde3"  # around the number of a special token that content spells
 QUOTED = re.compile(f"{QUOTE}([0-9]+){UNQUOTE}")
 REJECTED_SCHEMA = {"doc_id": pl.String, "reason": pl.String, "error": pl.String}
 UNREADABLE, EMPTIED = "chat_unreadable", "empty_message"

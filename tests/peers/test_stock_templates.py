@@ -15,14 +15,13 @@ from prelude import Path, json, pytest, re
 
 from assets.raw.chat_records import chat_text
 from assets.text.chat_messages import split_messages
-from assets.tokenized.render_chats import (
+from assets.tokenized.chat_templates import (
     TEMPLATE_FAULTS,
     TODAY,
     ChatTemplate,
-    Rendered,
     TemplateRefusal,
-    render_chat,
 )
+from assets.tokenized.render_chats import Rendered, render_chat
 
 SPECIAL = re.compile(
     r"<\|[^|<>]*\|>|<｜[^｜]*｜>|</?s>|<(?:start|end)_of_turn>|<eos>|<bos>|\[/?[A-Z_]+\]|<[a-z_]+\|>|<\|[a-z_]+>"

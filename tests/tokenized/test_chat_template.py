@@ -5,7 +5,8 @@ from tables import cases
 
 from assets.text.chat_messages import TOOLS, Message
 from assets.tokenized.chat_template_files import CHATML, find_template
-from assets.tokenized.render_chats import ChatTemplate, TemplateRefusal, render_chat
+from assets.tokenized.chat_templates import ChatTemplate, TemplateRefusal
+from assets.tokenized.render_chats import render_chat
 from assets.tokenized.tokenizer import TokenizerError
 from resources.settings.tokenizer import TokenizerConfig
 
