@@ -30,7 +30,6 @@ from assets.raw.chat_forms import (
     read_content,
     read_message,
 )
-from assets.raw.chat_transcripts import with_tools
 from assets.text.chat_messages import (
     ASSISTANT,
     OPTIONS,
@@ -48,6 +47,8 @@ HISTORY = "history"  # questions and answers before a question, as of Alpaca
 QUESTIONS = ("instruction", "prompt", "question", "query", "problem", "inputs")  # a text answers
 TOPICS = ("input", "context")  # what such a question is about, as of Alpaca and of Dolly
 MEDIA = ("image", "images", "audio", "audios", "video", "videos")
+GLAIVE = ("SYSTEM:", "USER:")  # which the system prompt and the messages of Glaive begin with
+BETWEEN_FUNCTIONS = re.compile(r"(?<=\})\n\s*(?=\{)")
 RESERVED_OPTIONS = ("messages", "tools", "documents", "add_generation_prompt")
 LIKE_A_MASK = re.compile(
     r"(^|_)(masks?|masked|loss|losses|weights?|labels?)(_|$)"
@@ -190,6 +191,21 @@ def is_unsaid(key: str, value: object, contents: Container[str]) -> bool:
     if isinstance(value, int | float) or not LIKE_A_PROMPT.search(name):
         return False
     return not (isinstance(value, str) and value.strip() in contents)
+
+
+def with_tools(fields: Mapping[str, object], field: str) -> Mapping[str, object]:
+    """Return the fields with the functions of a system prompt as `tools`, as of Glaive.
+
+    They are JSON objects at its end; ChatError if they are not.
+    """
+    said = [each.lstrip() for key in ("system", field) if isinstance(each := fields.get(key), str)]
+    begins = [*map(str.startswith, said, GLAIVE)]
+    if begins != [True, True] or fields.get("tools") not in NOTHING:
+        return fields
+    text, brace, rest = said[0].removeprefix(GLAIVE[0]).partition("{")
+    functions = BETWEEN_FUNCTIONS.split(f"{brace}{rest.rstrip()}") if brace else []
+    tools = [decoded(each, "$.system", "functions") for each in functions]
+    return {**fields, "system": text.strip().removesuffix("-").strip(), "tools": tools}
 
 
 def read_system(

@@ -3,16 +3,13 @@
     \\n\\nHuman: ...\\n\\nAssistant: ...                                       HH-RLHF
     USER: ...\\n\\n\\nASSISTANT: <functioncall> {...} <|endoftext|>\\n\\n\\n    Glaive
 
-Beside a text of Glaive's is the system prompt, which ends with the definitions of functions, a JSON
-object each. Between its turns are two line ends or more, and arguments of a call may be in single
-quotes: https://huggingface.co/datasets/glaiveai/glaive-function-calling-v2
+Between turns of Glaive's are two line ends or more:
+https://huggingface.co/datasets/glaiveai/glaive-function-calling-v2
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 
 from assets.text.chat_messages import ASSISTANT, ChatError
 
@@ -20,8 +17,7 @@ BEGINS = ("\n\nHuman:", "USER:")  # of the texts of a dataset
 OF_HUMANS = re.compile(r"(?:\A|\n\n)(Human|Assistant):")
 OF_USERS = re.compile(r"(?:\A|(?<=\n\n))(USER|ASSISTANT|FUNCTION RESPONSE):")
 LEFT = re.compile(r"<\|endoftext\|>|^(?:USER|ASSISTANT|FUNCTION RESPONSE):", re.MULTILINE)
-SYSTEM, CALL, END = "SYSTEM:", "<functioncall>", "<|endoftext|>"
-DECODE_NEXT = json.JSONDecoder().raw_decode
+CALL, END = "<functioncall>", "<|endoftext|>"
 
 
 def transcript_messages(text: str, name: str) -> list[object]:
@@ -56,26 +52,3 @@ def parts_of(speaker: str, said: str, name: str) -> list[dict[str, str]]:
     text, *calls = (each.strip() for each in said.split(CALL))
     answer = [{"role": ASSISTANT, "content": text}] if text or not calls else []
     return [*answer, *({"role": "function_call", "content": call} for call in calls)]
-
-
-def with_tools(fields: Mapping[str, object], name: str) -> Mapping[str, object]:
-    """Return the fields beside a transcript with the functions of its system prompt as `tools`.
-
-    ChatError if what follows the first brace is no JSON.
-    """
-    chat, system = fields.get(name), fields.get("system")
-    is_prompt = isinstance(system, str) and system.startswith(SYSTEM) and "tools" not in fields
-    if not is_prompt or not isinstance(chat, str) or not chat.lstrip().startswith("USER:"):
-        return fields
-    text, brace, definitions = str(system).removeprefix(SYSTEM).partition("{")
-    tools, rest = list[object](), (brace + definitions).strip()
-    while rest:
-        try:
-            tool, end = DECODE_NEXT(rest)
-        except (ValueError, RecursionError) as error:
-            raise ChatError(
-                f"chat `system` has functions that are no JSON ({error}) - at `$.system`"
-            ) from None
-        tools.append(tool)
-        rest = rest[end:].strip()
-    return {**fields, "system": text.strip().removesuffix("-").strip(), "tools": tools}

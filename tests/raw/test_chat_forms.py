@@ -158,7 +158,7 @@ def test_a_transcript_without_an_answer_is_refused(chat: str) -> None:
 @pytest.mark.parametrize("functions", ["{'name': 'f'}", '{"name": "f"', "{" * 99_999, '{"a": 1} b'])
 def test_functions_that_are_no_json_are_named(functions: str) -> None:
     record = {"system": f"SYSTEM: s -\n{functions}", "chat": GLAIVE % GLAIVE_CALL}
-    with pytest.raises(ChatError, match="`system` has functions that are no JSON"):
+    with pytest.raises(ChatError, match=r"functions are no JSON .* at `\$\.system`"):
         chat_text(record, "chat")
 
 
