@@ -1,8 +1,7 @@
-"""Render chat templates as transformers does.
+"""Render chat templates in the environment of transformers.
 
-The environment is sandboxed, with `raise_exception`, `tojson`, break and continue, and the tag
-`generation`, whose content stands between OPEN and CLOSE. Its clock (`strftime_now`) stands still,
-so that the same messages always give the same text.
+It is sandboxed, with `raise_exception`, `tojson`, break and continue, and the tag `generation`,
+whose content stands between OPEN and CLOSE. Its clock (`strftime_now`) stands still.
 """
 
 from __future__ import annotations
@@ -31,12 +30,14 @@ class TemplateRefusal(ValueError):
 class ChatTemplate:
     """A Jinja template, and the variables that it sees besides the messages, such as bos_token.
 
-    `learn` says of which of the assistant's messages a model learns.
+    `learn` says of which of the assistant's messages a model learns, `is_split` that each turn is
+    learned in a conversation that ends there.
     """
 
     source: str
     variables: tuple[tuple[str, str], ...] = ()
     learn: Literal["all", "last"] = "all"
+    is_split: bool = False
 
 
 def render_with(template: ChatTemplate, values: Mapping[str, Any]) -> str:

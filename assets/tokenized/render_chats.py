@@ -138,10 +138,12 @@ class Rendering:
     def left_out(self, whole: Marked, marked: Marked) -> str | None:
         """Return what was told to the template and changes nothing of its text."""
         reads_reasoning = any(name in self.template.source for name in REASONING_KEYS)
+        of_turn = [i for i in self.answers if self.template.is_split and self.is_learned(i)]
         for number, message in enumerate(self.messages):
             for part in MARKED_PARTS:
                 is_said = part in marked.places.get(number, ())
-                may_lack = part == "reasoning" and reads_reasoning and number < self.last_answer
+                is_earlier = number < self.last_answer and number not in of_turn
+                may_lack = part == "reasoning" and reads_reasoning and is_earlier
                 if is_said or may_lack or not getattr(message, part).strip():
                     continue
                 if part != "content" or not self.is_changed(number, whole.text):
