@@ -199,8 +199,7 @@ def with_tools(fields: Mapping[str, object], field: str) -> Mapping[str, object]
     They are JSON objects at its end; ChatError if they are not.
     """
     said = [each.lstrip() for key in ("system", field) if isinstance(each := fields.get(key), str)]
-    begins = [*map(str.startswith, said, GLAIVE)]
-    if begins != [True, True] or fields.get("tools") not in NOTHING:
+    if [*map(str.startswith, said, GLAIVE)] != [True, True] or fields.get("tools") not in NOTHING:
         return fields
     text, brace, rest = said[0].removeprefix(GLAIVE[0]).partition("{")
     functions = BETWEEN_FUNCTIONS.split(f"{brace}{rest.rstrip()}") if brace else []

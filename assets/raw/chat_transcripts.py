@@ -17,7 +17,6 @@ BEGINS = ("\n\nHuman:", "USER:")  # of the texts of a dataset
 OF_HUMANS = re.compile(r"(?:\A|\n\n)(Human|Assistant):")
 OF_USERS = re.compile(r"(?:\A|(?<=\n\n))(USER|ASSISTANT|FUNCTION RESPONSE):")
 LEFT = re.compile(r"<\|endoftext\|>|^(?:USER|ASSISTANT|FUNCTION RESPONSE):", re.MULTILINE)
-CALL, END = "<functioncall>", "<|endoftext|>"
 
 
 def transcript_messages(text: str, name: str) -> list[object]:
@@ -44,11 +43,11 @@ def turns_in(text: str, pattern: re.Pattern[str]) -> list[tuple[str, str]]:
 
 def parts_of(speaker: str, said: str, name: str) -> list[dict[str, str]]:
     """Return the messages of a turn in Glaive's form: a text, and each call of a function."""
-    said = said.removesuffix(END)
+    said = said.removesuffix("<|endoftext|>")
     if found := LEFT.search(said):
         raise ChatError(f"chat turn has `{found[0]}` in it - at `$.{name}`")
     if speaker != "ASSISTANT":
         return [{"role": speaker.lower().replace(" ", "_"), "content": said.strip()}]
-    text, *calls = (each.strip() for each in said.split(CALL))
+    text, *calls = (each.strip() for each in said.split("<functioncall>"))
     answer = [{"role": ASSISTANT, "content": text}] if text or not calls else []
     return [*answer, *({"role": "function_call", "content": call} for call in calls)]

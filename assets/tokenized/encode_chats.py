@@ -234,9 +234,7 @@ def conversations_of_turns(messages: Sequence[Message]) -> list[list[Message]]:
     learned has no conversation, but for the last one of all.
     """
     starts = [i for i, each in enumerate(messages) if each.role == "user"]
-    unlearned = [
-        each._replace(about=json.dumps(about(each) | {LEARNED: False})) for each in messages
-    ]
+    unlearned = [m._replace(about=json.dumps(about(m) | {LEARNED: False})) for m in messages]
     chats = list[list[Message]]()
     for start, stop in pairwise([0, *starts, len(messages)]):
         answers = [i for i in range(start, stop) if messages[i].role == ASSISTANT]

@@ -243,6 +243,11 @@ def doubt(texts: Mapping[str, Sequence[str]], plain: Sequence[str], likely: Sequ
             "were preferred, write them with their prompts as `messages`, or set `text_field: "
             "chosen`"
         )
+    if "segments[].text" in texts:
+        return (
+            "`segments` are marked as learned or not, which no text says. Write them as "
+            "`messages`, with `train: false` in those that are not learned"
+        )
     size = size_of(texts[likely[0]]) if likely else 0
     in_list = (path for path in texts if "[]" in path and size_of(texts[path]) > 2 * size)
     if deepest := max(in_list, key=lambda path: size_of(texts[path]), default=""):
