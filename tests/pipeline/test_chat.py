@@ -15,6 +15,7 @@ from assets.tokenized.chat_template_files import CHATML
 from corpus_loader import CorpusLoader, LoaderOptions
 from corpus_loader.mixture import MASK_SUFFIX
 from pipeline_defs.commands.main import main
+from resources.settings.full_source import Source
 
 END = "<|im_end|>"
 Again = Callable[[Path], None]
@@ -223,6 +224,11 @@ def tokens_of(folder: Path) -> list[list[int]]:
     root = folder / "store/sharded/asked"
     frames = [pl.read_parquet(root / file.path, columns=["tokens"]) for file in paths if file]
     return sorted(pl.concat(frames)["tokens"].to_list())
+
+
+def test_only_conversations_have_turns_to_split() -> None:
+    with pytest.raises(ValueError, match="reasoning is for kind: chat"):
+        Source.model_validate({"name": "a", "where": "a", "reasoning": "split_turns"})
 
 
 THINKING = (  # drops the reasoning before the last question, as Qwen3's does
