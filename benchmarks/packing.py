@@ -5,7 +5,8 @@
 Takes the lengths of all documents of a store's `tokenized`, and prints for sequences of 2,048 and
 8,192 tokens, per source and for all documents together: padding of `pack` next to the least
 possible, sequences that best-fit-decreasing (a document at a time)
-needs beyond ours, documents that concatenation cuts although they fit; then the share of sequences
+needs beyond ours, documents that concatenation cuts although they fit; then what documents take
+that are padded to a multiple; then the share of sequences
 that survive if a document of a window is removed, or 1 % are. Then, for so many documents drawn
 from these lengths, CPU time of the plan, of assignment, of a plan for a thousand times as many, and
 of OLMo-core's InstancePacker where that is installed; then the whole transform with its copy of
@@ -46,6 +47,7 @@ from corpus_loader.permutation import UInt64s, mix64  # noqa: E402
 LENGTHS = (2048, 8192)
 PEER_DOCUMENTS = 100_000
 ROUNDS = 3
+MULTIPLES = (4, 8, 16, 32)
 WINDOWS = (33_000_000, 410_000)  # tokens: the default, and 200 sequences of 2,048
 REMOVED = 10  # documents that are removed in turn
 ALL = "all as one"
@@ -64,6 +66,8 @@ def main() -> None:
     names[ALL] = np.concatenate(list(names.values()))
     for length in LENGTHS:
         print_padding(counts, names, length)
+    for length in (*LENGTHS, 32768):
+        print_multiples(counts[ALL], names[ALL], length)
     for length in (*LENGTHS, 32768):
         for tokens in WINDOWS:
             print_survival(counts[ALL], names[ALL], length, tokens)
@@ -117,6 +121,26 @@ def print_padding(
             print_line("together", total, "")
         print_line(source, found, end)
         total += found
+
+
+def print_multiples(num_tokens: NDArray[np.int64], names: UInt64s, length: int) -> None:
+    """The tokens that documents padded to a multiple take, beyond those that are not, by piece."""
+    pieces = split(num_tokens, length)
+    named = segment_names(names, pieces)
+    stored = [
+        length
+        * count_sequences(
+            pack_segments(
+                pieces.lengths, named, length, max_segments=None, seed=0, multiple=multiple
+            )
+        )
+        for multiple in (1, *MULTIPLES)
+    ]
+    shown = [
+        f"{multiple}: {(more - stored[0]) / len(named):.2f} ({more / stored[0]:.4f})"
+        for multiple, more in zip(MULTIPLES, stored[1:], strict=True)
+    ]
+    print(f"padded to a multiple, {length} tokens; more tokens a piece: {', '.join(shown)}")
 
 
 def print_line(source: str, found: NDArray[Any], end: str) -> None:

@@ -17,12 +17,15 @@ from corpus_loader.flat import DOC_ID_BYTES, Spans
 class Documents:
     """The documents of a batch of [rows, length] tokens, row after row.
 
-    A segment is a part of a document, or the padding at the end of a row, which is a segment of its
-    own: its doc_id is zero. All arrays are made for the flat batch, tokens.reshape(-1), the input
-    of attention over segments of varying length (flash-attention's varlen functions).
+    A segment is a part of a document, with the padding behind it where documents are padded
+    (`buckets.pad_documents_to`), or the padding at the end of a row, which is a segment of its own:
+    its doc_id is zero. All arrays are made for the flat batch, tokens.reshape(-1), the input of
+    attention over segments of varying length (flash-attention's varlen functions).
 
     cu_seqlens int32 [segments + 1]: offsets of the segments, from 0 to rows x length;
-    max_seqlen: tokens of the longest segment;
+    cu_seqlens_unpadded int32 [segments + 1]: the same sums without padding, of which a segment that
+    is nothing else has none;
+    max_seqlen: tokens of the longest segment, with padding;
     starts uint32 [segments]: offset of the segment's first token in its document;
     doc_ids uint8 [segments, 16];
     position_ids int32 [rows, length]: from 0 in each segment;
@@ -33,6 +36,7 @@ class Documents:
     """
 
     cu_seqlens: npt.NDArray[np.int32]
+    cu_seqlens_unpadded: npt.NDArray[np.int32]
     max_seqlen: int
     starts: npt.NDArray[np.uint32]
     doc_ids: npt.NDArray[np.uint8]
@@ -49,8 +53,10 @@ class Documents:
         begin, end = np.searchsorted(self.cu_seqlens, edges).tolist()
         rows, segments = slice(first, stop), slice(begin, end)
         cu_seqlens = self.cu_seqlens[begin : end + 1] - edges[0]
+        unpadded = self.cu_seqlens_unpadded[begin : end + 1]
         return Documents(
             cu_seqlens=cu_seqlens,
+            cu_seqlens_unpadded=unpadded - unpadded[0],
             max_seqlen=int((cu_seqlens[1:] - cu_seqlens[:-1]).max(initial=0)),
             starts=self.starts[segments],
             doc_ids=self.doc_ids[segments],
@@ -153,27 +159,36 @@ def find_documents(rows: Sequence[Spans], length: int) -> Documents:
     segment_tokens = join([row.lengths for row in rows]).astype(np.int64)
     counts = np.array([row.lengths.size for row in rows], np.int64)
     upto = np.concatenate([[0], np.cumsum(counts)])
-    num_tokens = np.diff(np.concatenate([[0], np.cumsum(segment_tokens)])[upto])
-    if num_tokens.max(initial=0) > length:
-        raise ValueError(f"documents of {num_tokens.max():,} tokens in a row of {length:,}")
+    num_tokens = sums_up_to(segment_tokens, upto)
+    stored_tokens, used = segment_tokens, num_tokens
+    if is_padded := any(row.padded is not None for row in rows):
+        stored_tokens = join([row.stored for row in rows]).astype(np.int64)
+        used = sums_up_to(stored_tokens, upto)
+    if used.max(initial=0) > length:
+        raise ValueError(f"documents of {used.max():,} tokens in a row of {length:,}")
 
     # A segment of padding after the documents of each row; most are empty, and not there.
     is_document = np.ones(segment_tokens.size + counts.size, np.bool_)
     is_document[upto[1:] + np.arange(counts.size)] = False
     lengths = np.empty(is_document.size, np.int64)
-    lengths[is_document], lengths[~is_document] = segment_tokens, length - num_tokens
+    lengths[is_document], lengths[~is_document] = stored_tokens, length - used
+    tokens = np.zeros(is_document.size, np.int64)
+    tokens[is_document] = segment_tokens
     starts = np.zeros(is_document.size, np.uint32)
     starts[is_document] = join([row.starts for row in rows])
     doc_ids = np.zeros((is_document.size, DOC_ID_BYTES), np.uint8)
     doc_ids[is_document] = join([row.doc_ids for row in rows]).reshape(-1, DOC_ID_BYTES)
     is_there = lengths > 0
-    lengths = lengths[is_there]
+    lengths, tokens = lengths[is_there], tokens[is_there]
 
     cu_seqlens = np.concatenate([[0], np.cumsum(lengths)], dtype=np.int32, casting="same_kind")
     position_ids = np.arange(cu_seqlens[-1], dtype=np.int32) - np.repeat(cu_seqlens[:-1], lengths)
     loss_mask = (position_ids > 0) & np.repeat(is_document[is_there], lengths)
+    if is_padded:
+        loss_mask &= position_ids < np.repeat(tokens.astype(np.int32), lengths)
     return Documents(
         cu_seqlens=cu_seqlens,
+        cu_seqlens_unpadded=np.concatenate([[0], np.cumsum(tokens)], dtype=np.int32),
         max_seqlen=int(lengths.max(initial=0)),
         starts=starts[is_there],
         doc_ids=doc_ids[is_there],
@@ -181,6 +196,11 @@ def find_documents(rows: Sequence[Spans], length: int) -> Documents:
         loss_mask=loss_mask.reshape(len(rows), length),
         num_tokens=num_tokens.astype(np.int32),
     )
+
+
+def sums_up_to(values: npt.NDArray[np.int64], upto: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Sum the values from each place in `upto`, int64 [n + 1], to the next, int64 [n]."""
+    return np.diff(np.concatenate([[0], np.cumsum(values)])[upto])
 
 
 def join(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:

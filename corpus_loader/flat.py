@@ -25,6 +25,8 @@ INDEX_MAGIC = b"MMIDIDX\0\0"
 INDEX_HEADER_BYTES = 34  # magic, u64 version, u8 dtype, u64 sequences, u64 documents + 1
 INDEX_DTYPE_CODES = {"uint16": 8, "uint32": 4}  # Megatron has no uint32: int32, the same bytes
 SPANS_MAGIC = b"TMSPANS1"
+PADDED_SPANS_MAGIC = b"TMSPANS2"  # with the padded lengths
+PADDED = "padded_length"  # of a span, in tables
 SPANS_HEADER_BYTES = 24  # magic, u64 rows, u64 spans
 DOC_ID_BYTES = 16
 REPAIR = "`corpus verify --repair` writes it again; then go on from the last state."
@@ -101,16 +103,33 @@ class Spans:
     """Segments of documents, in the order of their rows.
 
     starts uint32 [n]: offset of the segment in its document; lengths uint32 [n]: its tokens;
-    doc_ids uint8 [n, 16].
+    doc_ids uint8 [n, 16]; padded uint32 [n]: tokens up to the next segment, None: its tokens.
     """
 
     starts: npt.NDArray[np.uint32]
     lengths: npt.NDArray[np.uint32]
     doc_ids: npt.NDArray[np.uint8]
+    padded: npt.NDArray[np.uint32] | None = None
+
+    @property
+    def stored(self) -> npt.NDArray[np.uint32]:
+        """Tokens of each segment in the row, with the padding behind it."""
+        return self.lengths if self.padded is None else self.padded
+
+    def is_token(self, length: int) -> npt.NDArray[np.bool_]:
+        """Return for each token of a row of these segments, bool [length], if it is no padding."""
+        counts = np.stack([self.lengths, self.stored - self.lengths], axis=1).reshape(-1)
+        flags = np.repeat(np.arange(counts.size) % 2 == 0, counts)
+        return np.concatenate([flags, np.zeros(length - flags.size, np.bool_)])
+
+    def take(self, which: slice | npt.NDArray[np.int64]) -> Spans:
+        """Return some of the segments: views for a slice, else copies."""
+        padded = None if self.padded is None else self.padded[which]
+        return Spans(self.starts[which], self.lengths[which], self.doc_ids[which], padded)
 
     def copy(self) -> Spans:
         """Copy the spans into memory of their own."""
-        return Spans(self.starts.copy(), self.lengths.copy(), self.doc_ids.copy())
+        return self.take(np.arange(self.starts.size))
 
 
 @dataclass(frozen=True)
@@ -127,8 +146,7 @@ class SpansIndex:
         spans = self.spans
         if not first <= stop <= spans.starts.size:
             raise CorpusError(f"{self.file.path} is damaged at row {row:,}. {REPAIR}")
-        those = slice(first, stop)
-        return Spans(spans.starts[those], spans.lengths[those], spans.doc_ids[those])
+        return spans.take(slice(first, stop))
 
 
 def read_index(file: MappedFile, token_dtype: str, rows: int) -> Index:
@@ -145,16 +163,17 @@ def read_index(file: MappedFile, token_dtype: str, rows: int) -> Index:
 
 def read_spans(file: MappedFile, rows: int) -> SpansIndex:
     """Read a .spans file; CorpusError if it does not have `rows` rows."""
-    check_header(file, SPANS_MAGIC + rows.to_bytes(8, "little"), f"the documents of {rows:,} rows")
+    is_padded = file.map[: len(SPANS_MAGIC)] == PADDED_SPANS_MAGIC
+    magic = PADDED_SPANS_MAGIC if is_padded else SPANS_MAGIC
+    check_header(file, magic + rows.to_bytes(8, "little"), f"the documents of {rows:,} rows")
     count = int(file.array(16, "<u8", 1)[0])
-    starts = SPANS_HEADER_BYTES + 8 * (rows + 1)
-    lengths = starts + 4 * count
-    doc_ids = lengths + 4 * count
-    spans = Spans(
-        starts=file.array(starts, "<u4", count),
-        lengths=file.array(lengths, "<u4", count),
-        doc_ids=file.array(doc_ids, "u1", DOC_ID_BYTES * count).reshape(count, DOC_ID_BYTES),
+    first = SPANS_HEADER_BYTES + 8 * (rows + 1)
+    starts, lengths, *padded = (
+        file.array(first + 4 * count * column, "<u4", count) for column in range(2 + is_padded)
     )
+    first += 4 * count * (2 + is_padded)
+    doc_ids = file.array(first, "u1", DOC_ID_BYTES * count).reshape(count, DOC_ID_BYTES)
+    spans = Spans(starts, lengths, doc_ids, *padded)
     return SpansIndex(file, file.array(SPANS_HEADER_BYTES, "<u8", rows + 1), spans)
 
 

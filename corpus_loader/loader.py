@@ -164,6 +164,11 @@ class CorpusLoader:
         return [source.name for source in self.mixture.sources]
 
     @property
+    def loss_weights(self) -> npt.NDArray[np.float32]:
+        """Factor of the loss of each source's tokens, float32 [sources]: index `Batch.sources`."""
+        return np.array([source.loss_weight for source in self.mixture.sources], np.float32)
+
+    @property
     def epoch(self) -> int:
         """The epoch of the phase that contains the next batch, from 0."""
         return self.cursor // self.split.epoch_samples

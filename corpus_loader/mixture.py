@@ -16,7 +16,10 @@ from corpus_loader.bucket_order import BucketedSource, OneBucketOrder
 from corpus_loader.order import PhaseOrder, SourceShape, order_seed
 from corpus_loader.places.errors import CorpusError
 
-VERSION = 6  # of one whose weights change, and of validation: older loaders would train on it
+VERSION = 7  # of one with weights of the loss
+WITH_WEIGHTS_AT = (
+    6  # of one whose weights change, and of validation: older loaders would train on it
+)
 WITH_CONTINUES = 5  # of one that continues another
 WITH_MASKS = 4  # the version of a mixture with loss masks: older loaders would teach every token
 WITH_ONE_BUCKET_BATCHES = 3  # of one with batches of one bucket
@@ -84,8 +87,8 @@ class MixtureSource:
     planned_tokens: the same in tokens; realised_tokens: of the samples that come nearest to it;
     available_tokens: of all `rows`; epochs: passes through the source; removed: None if no shard
     has removed rows; start: samples that the phases drew which this one continues; weights_at:
-    `weight` at each of the phase's knots, if it changes. The loader needs name, samples, shards,
-    removed, start and weights_at alone.
+    `weight` at each of the phase's knots, if it changes; loss_weight: factor of the loss of its
+    tokens. Of the numbers the loader needs samples, start, weights_at and loss_weight alone.
     """
 
     name: str
@@ -100,6 +103,7 @@ class MixtureSource:
     removed: RemovedFile | None = None
     start: int = 0
     weights_at: tuple[float, ...] = ()
+    loss_weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,11 @@ class Mixture:
         """True if a shard of a source that is drawn from has a loss mask."""
         drawn = (source for source in self.sources if source.samples)
         return any(shard.has_loss_mask for source in drawn for shard in source.shards)
+
+    @property
+    def has_loss_weights(self) -> bool:
+        """True if the tokens of a source count more or less in the loss than those of others."""
+        return any(source.loss_weight != 1 for source in self.sources)
 
     def order(self, seed: int) -> PhaseOrder | OneBucketOrder:
         """Return the order of the phase's samples under a seed."""
@@ -214,7 +223,7 @@ def mixture_json(mixture: Mixture) -> dict[str, Any]:
     """Return the content of mixture.json; the store encodes it, with sorted keys.
 
     Fields of removed rows, of batches of one bucket, of phases that continue another, of weights
-    that change and of validation are left out where there are none.
+    that change, of validation and of weights of the loss are left out where there are none.
     """
     encoded = asdict(mixture)
     del encoded["takedowns"]
@@ -224,6 +233,8 @@ def mixture_json(mixture: Mixture) -> dict[str, Any]:
     for source in encoded["sources"]:
         if source["removed"] is None:
             del source["removed"]
+        if source["loss_weight"] == 1:
+            del source["loss_weight"]
         for shard in source["shards"]:
             if not shard["removed"]:
                 del shard["removed"], shard["removed_from"]
@@ -241,7 +252,8 @@ def version_of(mixture: Mixture) -> int:
         WITH_ONE_BUCKET_BATCHES: mixture.one_bucket_batches,
         WITH_MASKS: mixture.has_loss_mask,
         WITH_CONTINUES: bool(mixture.order_phase),
-        VERSION: bool(mixture.knots) or mixture.is_validation,
+        WITH_WEIGHTS_AT: bool(mixture.knots) or mixture.is_validation,
+        VERSION: mixture.has_loss_weights,
     }
     return max(
         (version for version, is_needed in needs.items() if is_needed), default=WITHOUT_REMOVED

@@ -219,7 +219,7 @@ class Reader:
         try:
             return find_documents(spans, length)
         except ValueError as error:
-            sizes = [int(row_spans.lengths.sum(dtype=np.int64)) for row_spans in spans]
+            sizes = [int(row_spans.stored.sum(dtype=np.int64)) for row_spans in spans]
             worst = lookup.shards[sizes.index(max(sizes))]
             name = f"{self.shards.shards[worst].path}.spans"
             raise CorpusError(f"{name} is damaged ({error}). {repair(name)}") from error

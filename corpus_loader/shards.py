@@ -62,8 +62,7 @@ class OpenShard:
     def learned(self, row: int, length: int) -> npt.NDArray[np.bool_]:
         """Flags of the learned ones of a row's `length` tokens: by the mask, or all but padding."""
         if self.mask is None:
-            num_tokens = int(self.documents(row).lengths.sum(dtype=np.int64))
-            return np.arange(length) < num_tokens
+            return self.documents(row).is_token(length)
         if self.index is None:
             return self.mask.tokens(row * length, length)
         return self.mask.tokens(int(self.index.pointers[row]) // self.tokens.itemsize, length)

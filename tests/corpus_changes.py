@@ -359,6 +359,7 @@ OF_ALL: dict[str, Change] = {
     "compression": key("compression", "lz4", "zstd"),
     "dedup.ngram": key("dedup.ngram", 3, 5),
     "phases.0.seed": key("phases.0.seed", 1, 2, 3),
+    "loss_weights": key("phases.0.loss_weights", {"prose": 2.0}, None),
     "min_chars": key("filters.rules.length.min_chars", 150, 20),
     "another pattern": another_pattern,
     "a token before documents": key("tokenizer.begin_of_document", "<|endoftext|>", None),
@@ -399,6 +400,7 @@ OF_CHATS: dict[str, Change] = OF_ALL | {
     "the end of answers is learned, or not": the_end_of_answers_is_learned_or_not,
     "long conversations": key("buckets.long_conversations", "drop", "cut_turns"),
     "sequence_length": key("buckets.sequence_length", 256, 512),
+    "pad_documents_to": key("buckets.pad_documents_to", 16, 1),
 }
 CHANGES = {
     "texts in buckets": OF_TEXTS | {"a custom rule": a_custom_rule},

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from corpus_loader import CorpusLoader, LoaderOptions
-from corpus_loader.mixture import VERSION
+from corpus_loader.mixture import WITH_WEIGHTS_AT
 from corpus_loader.seal import sealed
 from corpus_loader.split import Split
 
@@ -158,7 +158,9 @@ def publish(store: Path, mixture: dict[str, Any], number: int = 1) -> None:
 
 def held_out(store: Path, sources: dict[str, list[list[Row]]]) -> Path:
     """The same store with rows that are held out of training, as validation."""
-    return write_phase(store, sources, phase="validation", version=VERSION, is_validation=True)
+    return write_phase(
+        store, sources, phase="validation", version=WITH_WEIGHTS_AT, is_validation=True
+    )
 
 
 def remove_rows(

@@ -33,6 +33,11 @@ class Segments(NamedTuple):
     lengths: Int64s
 
 
+def padded(lengths: Int64s, multiple: int) -> Int64s:
+    """Return lengths, int64 [n], rounded up to a multiple."""
+    return lengths if multiple == 1 else -(-lengths // multiple) * multiple
+
+
 def whole(num_tokens: Int64s) -> Segments:
     """Return every document as one segment."""
     documents = np.flatnonzero(num_tokens)

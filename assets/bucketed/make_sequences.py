@@ -36,7 +36,7 @@ from assets.bucketed.packing import (
     sum_tokens,
 )
 from assets.bucketed.report import Window, count_window
-from assets.bucketed.sequences import count_tokens, gather_sequences
+from assets.bucketed.sequences import Filling, count_tokens, gather_sequences
 from corpus_loader.permutation import GOLDEN_GAMMA, UInt64s, mix64
 from resources.reused_array import NewArray
 from resources.settings.buckets import (
@@ -74,9 +74,10 @@ def make_sequences(
 
     In: one table or more, doc_id String, tokens List(UInt16 or UInt32). Out: bucket UInt8 (index
     into the names of a `BucketLayout`), num_tokens UInt32 (without padding), tokens List
-    (`bucket_length` of them, the token `padding` at the end), spans List(Struct{doc_id, start,
-    length}), start and length in tokens of the document. The tokens are in a `new_array`. Documents
-    that are left out (bool [n]) are in no sequence.
+    (`bucket_length` of them, the token `padding` at the end, and behind each document that is
+    padded), spans List(Struct{doc_id, start, length}), start and length in tokens of the document;
+    padded_length too if documents are padded. The tokens are in a `new_array`. Documents that are
+    left out (bool [n]) are in no sequence.
     """
     num_tokens = count_tokens(tables)
     if is_left_out is not None:
@@ -92,7 +93,8 @@ def make_sequences(
     stored = stored_tokens(used, buckets, config)
     documents, starts = (column[segments.documents] for column in turns[:2])
     in_documents = Segments(documents, starts + segments.starts, segments.lengths)
-    frame = gather_sequences(tables, in_documents, sequence, stored, padding, new_array)
+    filling = Filling(padding, config.pad_documents_to)
+    frame = gather_sequences(tables, in_documents, sequence, stored, filling, new_array)
     frame.insert_column(0, pl.Series("bucket", buckets, dtype=pl.UInt8))
     layout = BucketLayout(config, groups.names)
     numbers = count_window(Window(turns.lengths, segments, sequence, used, buckets), layout)
@@ -176,9 +178,15 @@ def _pack(
         segments = truncate(num_tokens, length)
     else:
         segments = split(num_tokens, length, config.overlap)
-    most, seed = config.max_documents, config.seed
-    named = segment_names(names, segments)
-    return segments, pack_segments(segments.lengths, named, length, max_segments=most, seed=seed)
+    sequence = pack_segments(
+        segments.lengths,
+        segment_names(names, segments),
+        length,
+        max_segments=config.max_documents,
+        seed=config.seed,
+        multiple=config.pad_documents_to,
+    )
+    return segments, sequence
 
 
 def _decompose(

@@ -32,15 +32,25 @@ QUARTERS = 4
 
 
 def pack_segments(
-    lengths: Int64s, names: UInt64s, sequence_length: int, *, max_segments: int | None, seed: int
+    lengths: Int64s,
+    names: UInt64s,
+    sequence_length: int,
+    *,
+    max_segments: int | None,
+    seed: int,
+    multiple: int = 1,
 ) -> Int64s:
     """Return the sequence of each segment, int64 [n]; lengths are 1 to `sequence_length`.
 
     `names`, uint64 [n], tell segments apart, whatever else there is. Sequences are numbered from 0
-    without gaps; a sequence has at most `max_segments`.
+    without gaps; a sequence has at most `max_segments`. Each segment takes a `multiple` of tokens,
+    and the sequence length is one.
     """
     keys = mix64(names ^ np.uint64(derive_key(seed, "pack")))
-    packing = GroupedPacking(lengths, keys, sequence_length, max_segments or NO_LIMIT)
+    packing = GroupedPacking(
+        -(-lengths // multiple), keys, sequence_length // multiple, max_segments or NO_LIMIT
+    )
+    packing.group_tokens = max(packing.group_tokens // multiple, packing.least_group)
     packing.pack(range(len(lengths)), 0, KEY_BITS)
     return packing.sequences()
 
@@ -55,7 +65,8 @@ class GroupedPacking:
         self.keys, self.lengths = keys[self.order], lengths[self.order]
         self.ends = np.concatenate([[0], np.cumsum(self.lengths)])
         self.sequence_length, self.max_segments = sequence_length, max_segments
-        self.group_tokens = max(GROUP_TOKENS, GROUP_SEQUENCES * sequence_length)
+        self.least_group = GROUP_SEQUENCES * sequence_length
+        self.group_tokens = max(GROUP_TOKENS, self.least_group)
         self.sequence = np.full(len(lengths), -1, np.int64)
         self.count = 0
 

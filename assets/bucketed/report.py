@@ -14,7 +14,7 @@ from msgspec import UnsetType
 from numpy.typing import NDArray
 
 from assets.bucketed.bucketed_records import BucketedNumbers
-from assets.bucketed.document_chunks import Int64s, Segments
+from assets.bucketed.document_chunks import Int64s, Segments, padded
 from assets.report.histograms import bin_of, counted
 from resources.charts import Bars, as_markdown, histogram
 from resources.settings.buckets import (
@@ -62,6 +62,9 @@ def count_window(window: Window, layout: BucketLayout) -> BucketedNumbers:
     tokens = np.zeros(len(names), np.int64)
     np.add.at(tokens, window.buckets, window.used)
     padding = sequences * _padded_lengths(window, layout) - tokens
+    stored = np.zeros(len(names), np.int64)
+    sizes = padded(window.segments.lengths, config.pad_documents_to)
+    np.add.at(stored, window.buckets[window.sequence], sizes)
     cuts = np.bincount(window.segments.documents, minlength=len(window.num_tokens)) > 1
     last = np.zeros(len(window.num_tokens), np.int64)
     ends = window.segments.starts + window.segments.lengths
@@ -80,7 +83,7 @@ def count_window(window: Window, layout: BucketLayout) -> BucketedNumbers:
         bucket_tokens=by_bucket(tokens),
         bucket_padding=by_bucket(padding),
         padding_tokens=int(padding.sum()),
-        least_padding=int((-tokens % length).sum()) if has_one_length else 0,
+        least_padding=int((stored - tokens + -stored % length).sum()) if has_one_length else 0,
         documents_cut=int(cuts.sum()),
         fitting_documents_cut=int((cuts & (window.num_tokens <= length)).sum()),
         documents_reaching=int((window.num_tokens >= length).sum()),

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import xxhash
 from numpy.typing import NDArray
 
-from assets.bucketed.document_chunks import Int64s, Segments
-from assets.text.list_columns import as_numpy, list_content, list_series
+from assets.bucketed.document_chunks import Int64s, Segments, padded
+from assets.text.list_columns import as_numpy, field_of, list_content, list_series
+from corpus_loader.flat import PADDED
 from corpus_loader.permutation import derive_key
 from resources.reused_array import NewArray
 from resources.settings.buckets import BucketLayout, bucket_names
@@ -31,13 +32,21 @@ ROW_COLUMNS = {  # of sequences in shards, too
     "num_tokens": "tokens of the sequence without padding",
     "tokens": "token ids",
     "loss_mask": "whether each token is learned, of conversations",
-    "spans": "documents in the sequence: id, first token in the document, number of tokens",
+    "spans": "documents in the sequence: id, first token in the document, number of tokens, and "
+    "with padding if documents are padded",
 }
 PLACE_COLUMNS = {  # by which the tokens of a sequence are found in the files of its documents
     "rows": "row of each span's document, counted over the token files beside this one",
     "stored_tokens": "tokens with padding",
 }
 SPAN = pl.Struct({"doc_id": pl.String(), "start": pl.UInt32(), "length": pl.UInt32()})
+
+
+class Filling(NamedTuple):
+    """The token that fills sequences up, and the multiple of tokens that each document takes."""
+
+    token: int
+    multiple: int = 1
 
 
 def count_tokens(tables: Sequence[pl.DataFrame]) -> Int64s:
@@ -59,33 +68,37 @@ def gather_sequences(
     segments: Segments,
     sequence: NDArray[np.uint32],
     stored: Int64s,
-    padding: int,
+    filling: Filling,
     new_array: NewArray = np.empty,
 ) -> pl.DataFrame:
     """Return num_tokens, tokens, spans, rows and stored_tokens of each sequence, in order.
 
     In: `tables` of documents (doc_id String, tokens List(UInt16 or UInt32)); segments of their
     rows, counted over all tables; the sequence of each segment; the tokens stored of each sequence,
-    int64 [m], filled up with `padding`. Segments keep their order within a sequence. The tokens are
-    in a `new_array`.
+    int64 [m], filled up as `filling` says. Segments keep their order within a sequence. The tokens
+    are in a `new_array`.
     """
     from assets.bucketed.kernels.copy_tokens import sort_by_key
 
     order, first = sort_by_key(sequence, np.arange(len(sequence), dtype=np.uint32), len(stored))
-    ends = np.concatenate([[0], np.cumsum(segments.lengths[order])])
+    lengths = segments.lengths[order]
+    num_tokens = np.diff(np.concatenate([[0], np.cumsum(lengths)])[first])
+    ends = np.concatenate([[0], np.cumsum(padded(lengths, filling.multiple))])
     offsets = np.concatenate([[0], np.cumsum(stored)])
     places = np.empty(len(order), np.int64)
     places[order] = ends[:-1] + np.repeat(offsets[:-1] - ends[first[:-1]], np.diff(first))
     masks = gather_masks(tables, segments, places, offsets)
     is_wide = tables[0].schema["tokens"] == pl.List(pl.UInt32)
     values = new_array(int(offsets[-1]), np.dtype(np.uint32 if is_wide else np.uint16))
-    values.fill(padding)
+    values.fill(filling.token)
     copy_tokens(tables, segments, places, values)
     return pl.DataFrame(
         {
-            "num_tokens": np.diff(ends[first]).astype(np.uint32),
+            "num_tokens": num_tokens.astype(np.uint32),
             "tokens": list_series(values, offsets),
-            "spans": list_series(spans_of(tables, segments, order).to_arrow(), first),
+            "spans": list_series(
+                spans_of(tables, segments, order, filling.multiple).to_arrow(), first
+            ),
             "rows": list_series(segments.documents[order].astype(np.uint32), first),
             "stored_tokens": stored.astype(np.uint32),
             **masks,
@@ -94,9 +107,12 @@ def gather_sequences(
 
 
 def spans_of(
-    tables: Sequence[pl.DataFrame], segments: Segments, order: NDArray[np.uint32]
+    tables: Sequence[pl.DataFrame], segments: Segments, order: NDArray[np.uint32], multiple: int
 ) -> pl.Series:
-    """Return segments in an order as structs of doc_id, start and length."""
+    """Return segments in an order as structs of doc_id, start and length.
+
+    And padded_length, if each takes a multiple of more than one token.
+    """
     doc_ids = pl.concat([table["doc_id"] for table in tables])
     spans = pl.DataFrame(
         {
@@ -105,6 +121,9 @@ def spans_of(
             "length": segments.lengths[order].astype(np.uint32),
         }
     )
+    if multiple > 1:
+        lengths = padded(segments.lengths[order], multiple)
+        spans = spans.with_columns(pl.Series(PADDED, lengths.astype(np.uint32)))
     return spans.to_struct()
 
 
@@ -128,7 +147,9 @@ def copy_sequences(
     documents = as_numpy(rows)[wanted].astype(np.int64)
     starts = as_numpy(spans.field("start"))[wanted].astype(np.int64)
     lengths = as_numpy(spans.field("length"))[wanted].astype(np.int64)
-    before = np.cumsum(lengths) - lengths
+    with_padding = field_of(spans, PADDED)
+    stored = lengths if with_padding is None else with_padding[wanted].astype(np.int64)
+    before = np.cumsum(stored) - stored
     to = np.repeat(places - before[firsts], counts) + before
     order = np.argsort(documents, kind="stable")
     segments = Segments(documents[order], starts[order], lengths[order])

@@ -172,7 +172,14 @@ def mixture_source(
         removed=source.removed,
         start=start.samples.get(source.name, 0),
         weights_at=tuple(map(float, budget.shares_at)),
+        loss_weight=loss_weight(config, source.name),
     )
+
+
+def loss_weight(config: PhaseConfig, drawn: str) -> float:
+    """Return the factor of the loss of what is drawn: that of its class, its source, or 1."""
+    given = config.loss_weights or {}
+    return given.get(drawn, given.get(drawn.partition("/")[0], 1.0))
 
 
 def count_samples(

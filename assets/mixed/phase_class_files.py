@@ -108,6 +108,16 @@ def class_tokens(sources: Iterable[PhaseSource]) -> Classes:
     }
 
 
+def check_loss_weights(config: PhaseConfig, sources: Iterable[PhaseSource]) -> None:
+    """Raise MixError if a phase weighs the loss of what it does not draw."""
+    drawn = {name for each in sources for name in (each.name, *(u.name for u in each.units))}
+    if unknown := sorted({*(config.loss_weights or {})} - drawn):
+        raise MixError(
+            f"phase {config.name!r} has a loss weight for {unknown[0]!r}, which it does not draw; "
+            f"it draws {', '.join(sorted(drawn))}"
+        )
+
+
 def check_classes(config: PhaseConfig, classes: Mapping[str, Sized]) -> None:
     """Raise MixError if a phase weighs classes, and no document of its sources is in one.
 

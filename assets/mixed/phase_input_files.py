@@ -15,7 +15,12 @@ from msgspec import structs
 
 from assets.mixed.budgets import MixError
 from assets.mixed.mixture_files import PhaseInputs, mixture_of, tokens_drawn
-from assets.mixed.phase_class_files import check_classes, class_tokens, drawn_source
+from assets.mixed.phase_class_files import (
+    check_classes,
+    check_loss_weights,
+    class_tokens,
+    drawn_source,
+)
 from assets.mixed.phase_source_files import (
     PhaseStart,
     check_flat,
@@ -83,6 +88,7 @@ def plan_from_shards(
         sources = [drawn_source(config, manifest) for manifest in manifests]
         one_tokenizer(config.name, manifests)
         check_classes(config, {source.name: source.classes for source in sources})
+        check_loss_weights(config, sources)
         if config.formats:
             check_flat(config.name, sources)
         units = [unit for source in sources for unit in source.units]

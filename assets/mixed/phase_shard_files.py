@@ -32,7 +32,7 @@ from assets.sharded.shard_files import (
 from assets.sharded.shard_index_files import ShardsOrigin, publish_index
 from assets.text.list_columns import arrow_items, list_series
 from corpus_loader.batch import join
-from corpus_loader.flat import DOC_ID_BYTES
+from corpus_loader.flat import DOC_ID_BYTES, PADDED
 from corpus_loader.mixture import MIXTURE_FILE, Mixture, parse_mixture
 from corpus_loader.reader import LoaderOptions, Lookup, Reader
 from resources.corpus import Corpus
@@ -186,8 +186,12 @@ def rows_at(reader: Reader, lookup: Lookup) -> pl.DataFrame:
     starts = starts_of(np.array([len(row) for row in tokens], np.int64))
     first = starts_of(np.array([len(row.lengths) for row in spans], np.int64))
     lengths = join([row.lengths for row in spans])
+    is_padded = any(row.padded is not None for row in spans)
     structs = span_structs(
-        join([row.doc_ids for row in spans]), join([row.starts for row in spans]), lengths
+        join([row.doc_ids for row in spans]),
+        join([row.starts for row in spans]),
+        lengths,
+        join([row.stored for row in spans]) if is_padded else None,
     )
     masks = {}
     if rows.masks:
@@ -205,16 +209,20 @@ def rows_at(reader: Reader, lookup: Lookup) -> pl.DataFrame:
 
 
 def span_structs(
-    doc_ids: NDArray[np.uint8], starts: NDArray[np.uint32], lengths: NDArray[np.uint32]
+    doc_ids: NDArray[np.uint8],
+    starts: NDArray[np.uint32],
+    lengths: NDArray[np.uint32],
+    padded: NDArray[np.uint32] | None,
 ) -> Any:
-    """Return spans as an Arrow array of (doc_id in hex, start, length)."""
+    """Return spans as an Arrow array of (doc_id in hex, start, length, padded_length if given)."""
     raw = pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(DOC_ID_BYTES), len(lengths), [None, pa.py_buffer(doc_ids.tobytes())]
     )
     digits = pl.from_arrow(raw.cast(pa.large_binary())).bin.encode("hex").to_arrow()  # type: ignore[union-attr]
-    return pa.StructArray.from_arrays(
-        [digits, arrow_items(starts), arrow_items(lengths)], ["doc_id", "start", "length"]
-    )
+    columns = {"doc_id": digits, "start": arrow_items(starts), "length": arrow_items(lengths)}
+    if padded is not None:
+        columns[PADDED] = arrow_items(padded)
+    return pa.StructArray.from_arrays([*columns.values()], [*columns])
 
 
 def index_task(

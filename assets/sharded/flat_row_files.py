@@ -101,7 +101,7 @@ def segments_of(stem: Path, rows: int, doc_id: str) -> list[Segment]:
     return [
         Segment(
             row=row,
-            position=int(spans.lengths[int(by_row.first[row]) : index].sum()),
+            position=int(spans.stored[int(by_row.first[row]) : index].sum()),
             start=int(spans.starts[index]),
             tokens=int(spans.lengths[index]),
         )

@@ -344,12 +344,13 @@ def spans_of_rows(spans: Any, rows: NDArray[np.int64]) -> FlatSpans:
     first = spans.first.astype(np.int64)
     counts = np.diff(first)[rows]
     taken = runs(first[rows], counts)
-    stored = spans.spans
+    those = spans.spans.take(taken)
     return FlatSpans(
         starts_of(counts).astype(np.uint64),
-        stored.starts[taken],
-        stored.lengths[taken],
-        stored.doc_ids[taken],
+        those.starts,
+        those.lengths,
+        those.doc_ids,
+        those.padded,
     )
 
 

@@ -34,6 +34,11 @@ def list_content(lists: pl.Series) -> tuple[Any, NDArray[np.int64]]:
     return column.values.slice(offsets[0], offsets[-1] - offsets[0]), offsets - offsets[0]
 
 
+def field_of(structs: Any, name: str) -> NDArray[Any] | None:
+    """Return numbers of a field of an Arrow array of structs; None if it has no such field."""
+    return as_numpy(structs.field(name)) if structs.type.get_field_index(name) >= 0 else None
+
+
 def arrow_items(values: NDArray[Any]) -> Any:
     """Return an array of numbers or flags as an Arrow array."""
     import pyarrow as pa

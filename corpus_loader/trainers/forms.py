@@ -14,7 +14,7 @@ import torch  # noqa: TID253  whoever imports this module uses torch
 from corpus_loader.places.errors import CorpusError
 
 Tensors = dict[str, torch.Tensor]
-ModelInputs = dict[str, torch.Tensor | int]
+ModelInputs = dict[str, torch.Tensor | int | str]
 IGNORED = -100  # ignore_index of torch's cross_entropy
 
 
@@ -78,6 +78,56 @@ def next_token(batch: Tensors) -> tuple[Tensors, torch.Tensor]:
     labels = torch.full_like(batch["tokens"], IGNORED)
     labels[:, :-1] = learned(batch)[:, 1:]
     return {"input": batch["tokens"], "positions": batch["position_ids"].long()}, labels
+
+
+def context_parallel(batch: Tensors, rank: int, ranks: int) -> ModelInputs:
+    """Return the part of a batch that one of the ranks of context parallelism reads.
+
+    tokens, labels (as in `next_token`) and position_ids, int64 [1, rows x length / ranks]. Each
+    document is cut into 2 x ranks chunks, of which a rank has the one that it counts from the
+    start, then the one that it counts from the end: all ranks have as many tokens, and as much work
+    in causal attention. This is the order of Transformer Engine's thd_get_partitioned_indices.
+    With them, of the whole batch, the fields of Megatron Core's PackedSeqParams: qkv_format,
+    cu_seqlens_q and _kv without padding, int32 [segments + 1], cu_seqlens_q_padded and _kv_padded
+    with it, max_seqlen_q and _kv.
+
+    Raises CorpusError for documents that cannot be cut so: they are padded if the corpus is made
+    with buckets.pad_documents_to.
+    """
+    inputs, labels = next_token(batch)
+    edges, longest = batch["cu_seqlens"].int(), int(batch["max_seqlen"])
+    places = chunks_of_rank(edges, rank, ranks)
+    own = {"tokens": inputs["input"], "labels": labels, "position_ids": inputs["positions"]}
+    lengths = {"cu_seqlens": batch["cu_seqlens_unpadded"].int(), "max_seqlen": longest}
+    return {
+        **{name: tensor.reshape(-1)[places][None] for name, tensor in own.items()},
+        "qkv_format": "thd",
+        **{f"{name}_{of}": value for name, value in lengths.items() for of in ("q", "kv")},
+        **{f"cu_seqlens_{of}_padded": edges for of in ("q", "kv")},
+    }
+
+
+def chunks_of_rank(edges: torch.Tensor, rank: int, ranks: int) -> torch.Tensor:
+    """Return the places in a flat batch of the tokens that a rank reads, int64 [tokens / ranks].
+
+    In: the segments' offsets, int32 [segments + 1]. Raises CorpusError if the tokens of one are no
+    multiple of 2 x ranks, or if there is no such rank.
+    """
+    if not 0 <= rank < ranks:
+        raise CorpusError(f"rank is {rank}; it must be from 0 to {ranks - 1}, of {ranks} ranks")
+    lengths, chunks = edges.diff().long(), 2 * ranks
+    if bool((lengths % chunks).any()):
+        worst = int(lengths[lengths % chunks > 0][0])
+        raise CorpusError(
+            f"a document has {worst:,} tokens, which {ranks} ranks cannot cut into {chunks} chunks "
+            f"of one length. Set buckets.pad_documents_to to {chunks}, and build from `bucketed` on"
+        )
+    size = lengths // chunks
+    starts = torch.stack([edges[:-1] + rank * size, edges[1:] - (rank + 1) * size], 1).reshape(-1)
+    sizes = size.repeat_interleave(2)
+    before = sizes.cumsum(0) - sizes
+    within = torch.arange(int(sizes.sum()), device=edges.device)
+    return within + (starts - before).repeat_interleave(sizes)
 
 
 def document_ids(batch: Tensors) -> torch.Tensor:

@@ -33,7 +33,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, rotate_checkpoints
 from corpus_loader.loader import CorpusLoader
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
-from corpus_loader.trainers.forms import Tensors, hugging_face, learned
+from corpus_loader.trainers.forms import IGNORED, Tensors, hugging_face, learned
 from corpus_loader.trainers.leaks import check_leak
 
 STATE_FILE = "corpus_loader.json"
@@ -42,7 +42,10 @@ logger = logging.getLogger(__name__)
 
 
 class EndlessBatches:
-    """Batches of one epoch after the other, which end with `max_steps`."""
+    """Batches of one epoch after the other, which end with `max_steps`.
+
+    With loss_weights, float32 and as many as labels, if the phase has some.
+    """
 
     def __init__(self, corpus: CorpusDataLoader, form: Callable[[Tensors], Any]) -> None:
         self.corpus = corpus
@@ -50,8 +53,15 @@ class EndlessBatches:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield batches from where the loader is."""
+        weights = torch.from_numpy(self.corpus.dataset.loader.loss_weights)
+        is_weighted = bool((weights != 1).any())
         while True:
-            yield from map(self.form, self.corpus)
+            for batch in self.corpus:
+                inputs = self.form(batch)
+                if is_weighted:
+                    of_rows = weights[batch["sources"]][:, None].expand(batch["tokens"].shape)
+                    inputs["loss_weights"] = of_rows.reshape(inputs["labels"].shape)
+                yield inputs
 
 
 class SaveLoader(TrainerCallback):  # type: ignore[misc]
@@ -81,11 +91,15 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
 
     `form` makes a batch of the loader's tensors, by default `hugging_face`. With
     `documents_apart=False` a model may see other documents of its row. All others are the
-    Trainer's. Raises CorpusError without `max_steps`, for a loader of validation, for an
-    `eval_dataset` of a phase, or for loaders of other ranks or batches than those of the training.
+    Trainer's. The loss of a phase with `loss_weights` is the weighted sum over its learned tokens,
+    divided by their number. Raises CorpusError without `max_steps`, for a loader of validation, for
+    an `eval_dataset` of a phase, for loaders of other ranks or batches than those of the training,
+    or for another loss of a phase with `loss_weights`.
     """
 
     control: Any
+    loss_weights: torch.Tensor
+    compute_loss_func: Any
 
     def __init__(
         self,
@@ -113,6 +127,12 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
                 f"epoch of the phase has {len(corpus.dataset):,} batches for each rank."
             )
         self.check_batch_size(corpus)
+        if corpus.dataset.loader.mixture.has_loss_weights:
+            if self.compute_loss_func is not None:
+                raise CorpusError(
+                    "the phase has loss_weights, which compute_loss_func does not see: take one out"
+                )
+            self.compute_loss_func = self.weighted_loss
         self.args.ignore_data_skip = True
         # The Trainer would remove older checkpoints before the loader's state is in the new one.
         self.add_callback(SaveLoader(corpus, self.args.save_total_limit))
@@ -192,6 +212,21 @@ class CorpusTrainer(Trainer):  # type: ignore[misc]
         if self.args.world_size > 1:
             sums = self.accelerator.reduce(sums.to(self.args.device))
         return sums.cpu()
+
+    def compute_loss(self, model: Any, inputs: Any, *positional: Any, **options: Any) -> Any:
+        """Compute the loss as the Trainer does, by the weights of a batch that has some."""
+        self.loss_weights = inputs.pop("loss_weights", torch.ones(()))
+        return super().compute_loss(model, inputs, *positional, **options)
+
+    def weighted_loss(
+        self, outputs: Any, labels: torch.Tensor, num_items_in_batch: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return the weighted sum of the losses of tokens, over the number of learned ones."""
+        logits, following = outputs.logits[:, :-1].float(), labels[:, 1:]
+        losses = functional.cross_entropy(logits.transpose(1, 2), following, reduction="none")
+        weighted = (losses * self.loss_weights[:, 1:].to(losses.device)).sum()
+        count = (following != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch
+        return weighted / count
 
     def get_train_dataloader(self) -> EndlessBatches:
         """Return the batches of the corpus."""

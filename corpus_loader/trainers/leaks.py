@@ -1,7 +1,8 @@
 """Whether a model sees other documents of a packed row: it is tried, since models differ in that.
 
 A row of two documents is read, then one with another first document. What a model says of the
-second is the same, but for rounding, if it does not see the first.
+second is the same, but for rounding, if it does not see the first. `check_leak` tries a model of
+transformers, `check_leak_over_ranks` one that several ranks read together.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import torch  # noqa: TID253  whoever imports this module uses torch
 
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.trainers.forms import (
+    ModelInputs,
     Tensors,
+    chunks_of_rank,
+    context_parallel,
     hugging_face,
     hugging_face_flat,
     hugging_face_masked,
@@ -61,6 +65,40 @@ def check_leak(
     )
 
 
+def check_leak_over_ranks(
+    read: Callable[[ModelInputs], torch.Tensor],
+    vocab_size: int,
+    group: Any = None,
+    device: torch.device | None = None,
+) -> None:
+    """Raise CorpusError on all ranks of context parallelism if one sees another document.
+
+    `read` takes what `forms.context_parallel` returns, and returns the logits of these tokens, [1,
+    tokens, vocab_size]. All ranks of `group`, of torch.distributed, call this at once. The second
+    document ends with padding.
+    """
+    from torch import distributed
+
+    rank, ranks = distributed.get_rank(group), distributed.get_world_size(group)
+    length = 2 * ranks * LENGTH
+    tokens = torch.randint(vocab_size, (3, length), generator=torch.Generator().manual_seed(0))
+    logits = []
+    for first in tokens[:2]:
+        batch = packed(torch.cat([first, tokens[2]]), device, padding=ranks)
+        with torch.no_grad():
+            logits.append(read(context_parallel(batch, rank, ranks))[0].float())
+    places = chunks_of_rank(batch["cu_seqlens"], rank, ranks)
+    is_second = (places >= length) & (places < 2 * length - ranks)
+    change = (logits[0] - logits[1])[is_second].abs().max() / logits[0].abs().max()
+    distributed.all_reduce(change, distributed.ReduceOp.MAX, group)
+    if not change <= MOST_CHANGE_HALF:
+        raise CorpusError(
+            f"a rank of context parallelism sees other documents of a row: when the first one "
+            f"changes, logits of the second change by {float(change):.1%} of the largest. Give the "
+            "attention cu_seqlens_q and cu_seqlens_q_padded, and all that is beside them"
+        )
+
+
 def is_apart(model: Any, form: Form, context: Callable[[], AbstractContextManager[Any]]) -> bool:
     """Return whether a model can read a form, and keeps documents apart in it."""
     try:
@@ -90,15 +128,20 @@ def change_of_others(
     return float((logits[0] - logits[1]).abs().max() / logits[0].abs().max())
 
 
-def packed(tokens: torch.Tensor, device: torch.device) -> Tensors:
-    """Return a row of two documents as a CorpusDataset gives it."""
-    position = torch.arange(LENGTH)
+def packed(tokens: torch.Tensor, device: torch.device | None, padding: int = 0) -> Tensors:
+    """Return a row of two documents of one length as a CorpusDataset gives it.
+
+    The second one has `padding` tokens at its end.
+    """
+    length = len(tokens) // 2
+    position = torch.arange(length)
     batch = {
         "tokens": tokens[None],
         "position_ids": torch.cat([position, position])[None],
-        "loss_mask": torch.ones(1, 2 * LENGTH, dtype=torch.bool),
-        "cu_seqlens": torch.tensor([0, LENGTH, 2 * LENGTH]),
-        "max_seqlen": torch.tensor(LENGTH),
+        "loss_mask": torch.ones(1, 2 * length, dtype=torch.bool),
+        "cu_seqlens": torch.tensor([0, length, 2 * length]),
+        "cu_seqlens_unpadded": torch.tensor([0, length, 2 * length - padding]),
+        "max_seqlen": torch.tensor(length),
     }
     return {name: tensor.to(device) for name, tensor in batch.items()}
 

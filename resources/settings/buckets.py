@@ -94,15 +94,17 @@ Mode = Literal["pack", "buckets", "concat", "decompose"]
 MAX_SEQUENCE_LENGTH = 1 << 24
 MOST_BUCKETS = 256  # a bucket's index is a UInt8, over all groups
 LONG = "long_conversations"  # in the fingerprints of conversations alone
+PAD = "pad_documents_to"
 PACKING_KEYS = ("sequence_length", "max_documents", "seed")
 KEYS_OF_MODE: dict[str, frozenset[str]] = {
-    "pack": frozenset({*PACKING_KEYS, LONG, "long_documents", "overlap", "extend_rests"}),
+    "pack": frozenset({*PACKING_KEYS, LONG, PAD, "long_documents", "overlap", "extend_rests"}),
     "buckets": frozenset({"edges"}),
     "concat": frozenset({"sequence_length", LONG}),
     "decompose": frozenset({*PACKING_KEYS, LONG, "min_length"}),
 }
 VALIDATION = "validation"  # the group of documents that are held out of training
 KEYS_OF_ALL = frozenset({"mode", "window_tokens", "classes"})
+NEWER = (LONG, PAD)  # in fingerprints only where they are set
 SEQUENCE_LENGTH = 2048
 
 WINDOW_SEQUENCES = 1024  # half a sequence of padding a window, or 0.05 %
@@ -170,6 +172,13 @@ class BucketConfig(FrozenModel):
         description="pack: tokens are not repeated in place of padding; there is no other way any "
         "more, and configs that name this one stay valid",
     )
+    pad_documents_to: int = Field(
+        default=1,
+        ge=1,
+        description="pack: the tokens of each document in a sequence are filled up to a multiple "
+        "of this number. Context parallelism over n ranks cuts each document into 2 n chunks of "
+        "one length: take 2 n",
+    )
     max_documents: int | None = Field(
         default=None,
         ge=1,
@@ -215,6 +224,11 @@ class BucketConfig(FrozenModel):
                 f"overlap {self.overlap} must be less than sequence_length "
                 f"{self.sequence_length}: segments would not advance"
             )
+        if self.sequence_length % self.pad_documents_to:
+            raise ValueError(
+                f"{PAD} is {self.pad_documents_to}, of which sequence_length "
+                f"{self.sequence_length} is no multiple. Change one of the two"
+            )
         if self.classes:
             check_count(self, len(class_names(self.classes.limits)))
         return self
@@ -241,7 +255,7 @@ class BucketConfig(FrozenModel):
             for key, value in dump.items()
             if key in kept
             and (key != "classes" or value is not None)
-            and (key != LONG or value != BucketConfig.model_fields[LONG].default)
+            and (key not in NEWER or value != BucketConfig.model_fields[key].default)
         }
 
 

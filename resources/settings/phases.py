@@ -131,6 +131,13 @@ class PhaseConfig(FrozenModel):
         "[0.95, 1], [1.0, 7]] leaves out scores below 0.4 and draws those from 0.95 on seven "
         "times; null: all classes alike",
     )
+    loss_weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None = Field(
+        default=None,
+        min_length=1,
+        exclude_if=lambda weights: weights is None,  # phases without it keep their fingerprints
+        description="factor of the loss of each token by source, apart from how often it is drawn; "
+        "with `upsample` also by class: {web/class-0: 0.5, books: 2}. Others have 1",
+    )
     batch_samples: int = Field(
         default=512,
         ge=1,
@@ -217,6 +224,11 @@ class PhaseConfig(FrozenModel):
             raise ValueError("`sources` goes with `weighting`; `weights` and `budgets` name theirs")
         if self.sources is not None and not self.sources:
             raise ValueError("`sources` is empty; name some, or leave it out for all")
+        if self.loss_weights is not None and self.formats:
+            raise ValueError(
+                "`loss_weights` does not go with `formats`: only `corpus_loader` gives the "
+                "weights, and other readers would train without them. Leave one of the two out"
+            )
         if self.continues is not None and "seed" in self.model_fields_set:
             raise ValueError("`seed` does not go with `continues`: the order is the earlier one's")
         if self.continues is not None and not lengths and self.budgets is None:
@@ -253,6 +265,8 @@ class PhaseConfig(FrozenModel):
         """Yield (key path, name) of every source that the phase names."""
         for key in ("weights", "budgets", "epochs"):
             yield from (((key, name), name) for name in getattr(self, key) or {})
+        for name in self.loss_weights or {}:
+            yield ("loss_weights", name), name.partition("/")[0]
         for knot, weights in (self.weights_at or {}).items():
             yield from ((("weights_at", str(knot), name), name) for name in weights)
         yield from ((("sources", i), name) for i, name in enumerate(self.sources or ()))

@@ -17,6 +17,7 @@ SMALL = BucketConfig(mode="buckets", edges=(2, 4))
 MODES = {
     "pack": BucketConfig(sequence_length=8),
     "capped": BucketConfig(sequence_length=8, max_documents=2, seed=3),
+    "padded": BucketConfig(sequence_length=8, pad_documents_to=2),
     "buckets": SMALL,
     "concat": BucketConfig(mode="concat", sequence_length=8),
     "decompose": BucketConfig(mode="decompose", sequence_length=8, min_length=2),
@@ -59,8 +60,10 @@ def segments_of(sequences: pl.DataFrame) -> list[tuple[str, int, list[int]]]:
         for span in row["spans"]:
             under = row["tokens"][at : at + span["length"]]
             found.append((span["doc_id"], span["start"], under))
-            at += span["length"]
-        assert at == row["num_tokens"]
+            end = at + span.get("padded_length", span["length"])
+            assert set(row["tokens"][at + span["length"] : end]) <= {END}
+            at = end
+        assert sum(span["length"] for span in row["spans"]) == row["num_tokens"]
         assert set(row["tokens"][at:]) <= {END}
     return sorted(found)
 
@@ -120,6 +123,43 @@ def test_sequences_of_documents(
 
     expected = frame(bucket=bucket, num_tokens=num_tokens, tokens=tokens, spans=named)
     assert_frame_equal(sequences_of(config, tokenized(*lengths)), expected)
+
+
+def test_documents_are_filled_up_to_a_multiple() -> None:
+    config = BucketConfig(sequence_length=8, pad_documents_to=4)
+    sequences, counts = make_sequences([tokenized(3, 9, 4, 1)], config, END)
+
+    rows = sequences.select("num_tokens", "tokens", "spans").rows(named=True)
+    assert [row["tokens"] for row in rows] == [
+        [0, 1, 2, END, 12, 13, 14, 15],
+        [3, 4, 5, 6, 7, 8, 9, 10],
+        [11, END, END, END, 16, END, END, END],
+    ]
+    assert [row["num_tokens"] for row in rows] == [7, 8, 2]
+    assert rows[2]["spans"] == [
+        span("d1", 8, 1) | {"padded_length": 4},
+        span("d3", 0, 1) | {"padded_length": 4},
+    ]
+    assert counts.padding_tokens == counts.least_padding == 7
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(0, 40), max_size=20), st.sampled_from([1, 2, 4, 16]))
+def test_padding_of_documents_is_less_than_a_multiple_each(
+    lengths: list[int], multiple: int
+) -> None:
+    config = BucketConfig(sequence_length=16, pad_documents_to=multiple)
+    sequences, counts = make_sequences([tokenized(*lengths)], config, END)
+
+    for row in sequences.iter_rows(named=True):
+        spans = row["spans"]
+        sizes = [each.get("padded_length", each["length"]) for each in spans]
+        assert all(size % multiple == 0 for size in sizes) and sum(sizes) <= 16
+        assert all(
+            0 <= size - each["length"] < multiple for size, each in zip(sizes, spans, strict=True)
+        )
+    assert counts.least_padding <= counts.padding_tokens
+    assert counts.fitting_documents_cut == 0
 
 
 def test_last_bucket_index_fits_its_type() -> None:
@@ -337,6 +377,7 @@ def test_bad_edges_are_refused(edges: tuple[int, ...]) -> None:
     {"edges": (4,)} | edges has no meaning in mode pack. Remove it, or write `mode: buckets`
     {"mode": "buckets", "seed": 1} | write `mode: pack or decompose`
     {"mode": "concat", "overlap": 1} | overlap has no meaning in mode concat
+    {"pad_documents_to": 3} | pad_documents_to is 3, of which sequence_length 2048 is no multiple
     {"overlap": 2048} | overlap 2048 must be less than sequence_length 2048
     {"overlap": 1, "long_documents": "truncate"} | overlap needs `long_documents: split`
     {"extend_rests": True} | Input should be False

@@ -36,6 +36,20 @@ def packed(lengths: list[int], capacity: int, **options: int | None) -> list[lis
     return sorted(sorted(each) for each in found)
 
 
+def test_padding_of_segments_to_a_multiple_is_half_of_it_each() -> None:
+    lengths = np.random.Generator(np.random.PCG64(0)).integers(1, 1500, 20_000)
+    sequences = {
+        multiple: pack_segments(
+            lengths, names(20_000), 2048, max_segments=None, seed=0, multiple=multiple
+        )
+        for multiple in (1, 8)
+    }
+    stored = {multiple: 2048 * (each.max() + 1) for multiple, each in sequences.items()}
+    assert (stored[8] - stored[1]) / 20_000 < 3.7  # (8 - 1) / 2
+    padded = np.bincount(sequences[8], -(-lengths // 8) * 8)
+    assert padded.max() <= 2048
+
+
 def best_fit_decreasing(lengths: list[int], capacity: int) -> int:
     """Sequences that best-fit-decreasing needs, one piece at a time."""
     spaces: list[int] = []

@@ -75,7 +75,7 @@ def test_a_model_that_cannot_be_read_alone_is_said(caplog: pytest.LogCaptureFixt
 
 @pytest.mark.filterwarnings("ignore")
 def test_the_trainer_does_not_begin_with_a_leak(tmp_path: Path) -> None:
-    transformers = peer("transformers")
+    _, transformers = peer("torch"), peer("transformers")
     from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
     from corpus_loader.trainers.hugging_face_trainer import CorpusTrainer
 

@@ -5,7 +5,7 @@ from prelude import Any, Counter, Path, pytest
 from tables import cases
 
 from corpus_loader import CorpusError, CorpusLoader, LoaderOptions
-from corpus_loader.mixture import VERSION, Mixture, mixture_json, parse_mixture
+from corpus_loader.mixture import WITH_WEIGHTS_AT, Mixture, mixture_json, parse_mixture
 
 HELD = {"books": [numbered_rows(501, 3), numbered_rows(504, 2)], "web": [numbered_rows(601, 9)]}
 NUMBERS = [*range(501, 506), *range(601, 610)]
@@ -123,5 +123,5 @@ def test_older_loaders_refuse_validation_and_training_says_nothing_of_it(store: 
     assert mixture_json(mixture)["version"] == 1
     assert "is_validation" not in mixture_json(mixture)
     mixture = parse_mixture((store / "mixed/validation/mixture-1.json").read_bytes())
-    assert mixture_json(mixture)["version"] == VERSION == 6
+    assert mixture_json(mixture)["version"] == WITH_WEIGHTS_AT == 6
     assert mixture_json(mixture)["is_validation"] is True

@@ -24,6 +24,7 @@ from assets.sharded.asset import STAGE as SHARDED
 from corpus_loader.mixture import FlatFile, check_version, mixture_json, parse_mixture
 from corpus_loader.places.errors import CorpusError
 from resources.settings.phases import PhaseConfig
+from resources.settings.pipeline import SettingsError
 from resources.store.records import to_json
 
 
@@ -240,3 +241,22 @@ def test_a_loader_of_before_refuses_one_bucket_batches(
     check_version(to_json(plain))
     with pytest.raises(CorpusError, match="has version 3, this corpus_loader reads up to 2"):
         check_version(to_json(found))
+
+
+def test_weights_of_the_loss_change_nothing_but_themselves(tmp_path: Path) -> None:
+    corpus = corpus_with(tmp_path, WEIGHTED)
+    plain = mixture(corpus)
+    weighted = mixture(change(corpus, WEIGHTED | {"loss_weights": {"notes": 0.5}}))
+
+    assert [source.pop("loss_weight", 1) for source in weighted["sources"]] == [
+        0.5 if source["name"] == "notes" else 1 for source in plain["sources"]
+    ]
+    assert weighted | {"version": plain["version"]} == plain
+    with pytest.raises(MixError, match="a loss weight for 'notes', which it does not draw; it dr"):
+        mixture(change(corpus, {"budgets": {"prose": 28}, "loss_weights": {"notes": 2}}))
+    with pytest.raises(MixError, match="a loss weight for 'prose/class-0', which it does not"):
+        mixture(change(corpus, WEIGHTED | {"loss_weights": {"prose/class-0": 2}}))
+    with pytest.raises(SettingsError, match="unknown source"):
+        change(corpus, WEIGHTED | {"loss_weights": {"note": 2}})
+    with pytest.raises(SettingsError, match="`loss_weights` does not go with `formats`"):
+        change(corpus, WEIGHTED | {"loss_weights": {"notes": 2}, "formats": ["parquet"]})

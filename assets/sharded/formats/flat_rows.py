@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.text.list_columns import as_numpy, list_content
-from corpus_loader.flat import DOC_ID_BYTES
+from assets.text.list_columns import as_numpy, field_of, list_content
+from corpus_loader.flat import DOC_ID_BYTES, PADDED
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class FlatSpans:
     start: NDArray[np.uint32]
     length: NDArray[np.uint32]
     doc_ids: NDArray[np.uint8]  # [spans, 16]
+    padded: NDArray[np.uint32] | None = None  # lengths with padding, if documents are padded
 
 
 def flat_rows(tokens: pl.Series) -> FlatRows:
@@ -73,6 +74,7 @@ def flat_spans(spans: pl.Series) -> FlatSpans:
         as_numpy(start),
         as_numpy(length),
         np.frombuffer(digits.buffers()[2] or b"", np.uint8).reshape(len(digits), DOC_ID_BYTES),
+        field_of(values, PADDED),
     )
 
 

@@ -8,7 +8,8 @@ The file .spans beside the pair has the document segments of each row. Megatron 
 i32 length[sequences], i64 byte_pointer[sequences], i64 document[documents + 1]. Source: Megatron
 Core 0.16, megatron/core/datasets/indexed_dataset.py.
 .spans: "TMSPANS1", u64 rows, u64 spans, u64 first_span[rows + 1], u32 start[spans],
-u32 length[spans], 16-byte doc_id[spans].
+u32 length[spans], 16-byte doc_id[spans]; where documents are padded "TMSPANS2", with u32
+padded_length[spans] before doc_id.
 .loss, of conversations: bit i, from the lowest of the first byte, is 1 if token i of .bin is
 learned, padding is not. No header: tokens and bits have the same places.
 """
@@ -25,7 +26,12 @@ from numpy.typing import NDArray
 
 from assets.sharded.formats.base import ShardFormat, ShardSchema, rows_of
 from assets.sharded.formats.flat_rows import FlatSpans, flat_mask, flat_spans
-from corpus_loader.flat import INDEX_DTYPE_CODES, INDEX_MAGIC, SPANS_MAGIC
+from corpus_loader.flat import (
+    INDEX_DTYPE_CODES,
+    INDEX_MAGIC,
+    PADDED_SPANS_MAGIC,
+    SPANS_MAGIC,
+)
 from corpus_loader.mixture import MASK_SUFFIX
 
 IDX_VERSION = 1
@@ -58,10 +64,14 @@ def write_places(
 
 def write_spans(path: Path, spans: FlatSpans) -> None:
     """Write .spans: the document segments, in the order of the rows."""
+    padded = [] if spans.padded is None else [spans.padded]
+    magic = PADDED_SPANS_MAGIC if padded else SPANS_MAGIC
     with open(path, "wb") as file:
-        file.write(SPANS_MAGIC + struct.pack("<QQ", len(spans.first_span) - 1, len(spans.start)))
-        for array in (spans.first_span, spans.start, spans.length, spans.doc_ids):
+        file.write(magic + struct.pack("<QQ", len(spans.first_span) - 1, len(spans.start)))
+        spans.first_span.tofile(file)
+        for array in (spans.start, spans.length, *padded):
             array.tofile(file)
+        spans.doc_ids.tofile(file)
 
 
 def write_mask(path: Path, masks: pl.Series) -> None:

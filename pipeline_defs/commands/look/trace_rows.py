@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +96,11 @@ def describe_row(corpus: Corpus, shard: FlatShard, row: int, token: int | None) 
     folder = shard.stem.parent.parent.name  # of a shard that is not copied: its source
     names = sorted(corpus.settings.source_names(), key=lambda name: name != folder)
     known = origins(corpus, names, doc_ids)
-    edges = list(accumulate(spans.lengths.tolist(), initial=0))
-    texts = read_texts(corpus, shard, [tokens[start:stop] for start, stop in pairwise(edges)])
-    columns = (doc_ids, edges[:-1], spans.lengths.tolist(), spans.starts.tolist(), texts)
+    lengths = spans.lengths.tolist()
+    places = list(accumulate(spans.stored.tolist(), initial=0))[:-1]
+    of_documents = [tokens[start : start + n] for start, n in zip(places, lengths, strict=True)]
+    texts = read_texts(corpus, shard, of_documents)
+    columns = (doc_ids, places, lengths, spans.starts.tolist(), texts)
     documents = [
         RowDocument(
             doc_id=doc_id,
@@ -113,7 +115,7 @@ def describe_row(corpus: Corpus, shard: FlatShard, row: int, token: int | None) 
     return Row(
         shard=str(shard.stem),
         row=row,
-        num_tokens=edges[-1],
+        num_tokens=sum(lengths),
         stored_tokens=tokens.size,
         documents=documents,
         token=UNSET if token is None else point_at(documents, token, int(tokens[token])),
