@@ -210,6 +210,19 @@ TEXTS = {  # records whose messages are texts, which say `u` and `a` for a quest
         {"chosen": "\n\nHuman: q\n\nAssistant: a", "rejected": "\n\nHuman: q\n\nAssistant: b"},
         "ua",
     ),
+    "glaive": (
+        "chat",
+        {"system": "SYSTEM: s\n\n", "chat": "USER: q\n\n\nASSISTANT: a <|endoftext|>\n\n\n"},
+        "sua",
+    ),
+    "glaive two line ends": (
+        "chat",
+        {
+            "chat": "USER: q\n\nASSISTANT: a <|endoftext|>\n\n"
+            "USER: q2\n\nASSISTANT: a2 <|endoftext|>\n\n"
+        },
+        "ua22",
+    ),
 }
 
 CALLED = json.dumps([{"type": "function", "function": CALL}], separators=(",", ":"))
@@ -221,6 +234,12 @@ TOOL_TURNS = [
     ANSWER,
 ]
 ID = '{"tool_call_id":"c1"}'
+
+GLAIVE_CALL = """{"name": "weather", "arguments": '{"city":"Bern"}'}"""
+GLAIVE = (
+    "USER: q\n\n\nASSISTANT: <functioncall> %s <|endoftext|>\n\n\n"
+    "FUNCTION RESPONSE: 12\n\n\nASSISTANT: a <|endoftext|>\n\n\n"
+)
 
 CALLS = {  # records with calls of tools: the JSON text of the calls, and what the result is told
     "openai": ("messages", {"tools": [TOOL], "messages": TOOL_TURNS}, WITH_ID, ID),
@@ -309,5 +328,11 @@ CALLS = {  # records with calls of tools: the JSON text of the calls, and what t
         },
         CALLED,
         ID,
+    ),
+    "glaive": (
+        "chat",
+        {"system": f"SYSTEM: {json.dumps(WEATHER, indent=4)}\n", "chat": GLAIVE % GLAIVE_CALL},
+        json.dumps([{"type": "function", "function": AS_TEXT["function"]}], separators=(",", ":")),
+        "",
     ),
 }

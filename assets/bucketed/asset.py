@@ -65,7 +65,7 @@ MOST_MAPPED = 1000  # files; Linux maps 65,530 a process, and each of its thread
 class WindowInputs:
     """Input of one task: the tokenized parts of a window, and the token to pad with.
 
-    `files` and `records` are those of the parts' tokens.
+    `files` and `records` are those of the parts' tokens, `columns` what is read of them.
     """
 
     files: list[PublishedFile]
@@ -73,7 +73,7 @@ class WindowInputs:
     config: BucketConfig
     padding: int
     text_bytes: int
-    has_loss_mask: bool = False
+    columns: tuple[str, ...] = ("doc_id", "tokens")
     groups: WindowGroups = field(default_factory=WindowGroups)
 
 
@@ -84,7 +84,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     """
     manifest, config = usable_tokenized(corpus, source), corpus.settings.buckets
     of_source = groups_of_source(corpus, source)
-    is_chat = manifest.provenance.has_loss_mask is True
+    is_chat, is_split = manifest.provenance.has_loss_mask is True, "reasoning" in manifest.config
     long = {LONG: config.long_conversations} if is_chat and config.mode != "buckets" else {}
     dump = config.model_dump(mode="json", exclude={LONG}) | long
     maker, tasks = tasks_of(corpus, BUCKETED, source), list[Task[WindowInputs]]()
@@ -100,7 +100,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
             config=config,
             padding=manifest.provenance.end_of_document_id,
             text_bytes=sum(part.stats.text_bytes for part in parts),
-            has_loss_mask=is_chat,
+            columns=("doc_id", "tokens", *["loss_mask"][:is_chat], *["turns"][:is_split]),
             groups=groups,
         )
         made_of = [dump, [part.fingerprint for part in parts], *groups.made_of]
@@ -118,9 +118,8 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
 def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     """Make the sequences of one window, whose documents are mapped if they are in few files."""
     inputs = task.payload
-    columns = ["doc_id", "tokens", *(["loss_mask"] if inputs.has_loss_mask else [])]
     table_of = map_arrow if len(inputs.files) <= MOST_MAPPED else read_arrow
-    tables = [table_of(file.checked(), columns) for file in inputs.files]
+    tables = [table_of(file.checked(), [*inputs.columns]) for file in inputs.files]
     groups, is_left_out = inputs.groups.of_documents(tables), inputs.groups.left_out(tables)
     sequences, numbers = make_sequences(
         tables, inputs.config, inputs.padding, reused_array, groups, is_left_out

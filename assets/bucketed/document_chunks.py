@@ -105,36 +105,47 @@ def _numbered(counts: Int64s) -> tuple[Int64s, Int64s]:
 LEFT_OUT, CUT = "left_out", "cut_between_turns"
 
 
+def turns_of(tables: Sequence[pl.DataFrame], num_tokens: Int64s) -> Segments:
+    """Return the conversations that end with each turn, of tables with `turns`; else documents."""
+    if not tables or "turns" not in tables[0].columns:
+        return Segments(np.arange(len(num_tokens)), np.zeros_like(num_tokens), num_tokens)
+    turns = pl.concat([table["turns"] for table in tables])
+    documents, number = _numbered(turns.list.len().to_numpy())
+    lengths = turns.explode().to_numpy()
+    starts = np.cumsum(lengths) - lengths
+    starts -= starts[number == 0][documents]
+    return Segments(documents, starts, np.where(num_tokens[documents], lengths, 0))
+
+
 def are_conversations(tables: Sequence[pl.DataFrame]) -> bool:
     """Return True if the documents of all tables are conversations, which have loss masks."""
     return bool(tables) and "loss_mask" in tables[0].columns
 
 
 def fit_conversations(
-    tables: Sequence[pl.DataFrame], num_tokens: Int64s, config: BucketConfig
+    tables: Sequence[pl.DataFrame], turns: Segments, config: BucketConfig
 ) -> Int64s:
-    """Return the first tokens of each conversation that are kept, int64 [n]; 0: it is left out.
+    """Return the first tokens of each conversation that are kept, int64 [m]; 0: it is left out.
 
-    In: tables with doc_id and loss_mask, and the tokens of each document of all tables. Raises
+    In: tables with doc_id and loss_mask, and the conversations in them, as of `turns_of`. Raises
     ValueError if one is too long, and `long_conversations` is `error`.
     """
-    kept = num_tokens.copy()
-    if config.mode == "buckets":  # a bucket for longer sequences takes them whole
+    kept, length = turns.lengths.copy(), config.sequence_length
+    if config.mode == "buckets" or not (kept > length).any():  # a bucket for longer ones: whole
         return kept
-    length, first = config.sequence_length, 0
-    for table in tables:
-        rows = np.flatnonzero(num_tokens[first : first + table.height] > length)
-        if rows.size and config.long_conversations == "error":
-            raise ValueError(
-                f"{rows.size:,} conversations have more than {length:,} tokens "
-                f"(buckets.sequence_length), the first {table['doc_id'][int(rows[0])]}. Raise that "
-                "one, or set buckets.long_conversations to cut_turns or drop"
-            )
-        for row in rows.tolist():  # 10 us each, and only of those that are too long
-            is_cut = config.long_conversations == "cut_turns"
-            flags = table["loss_mask"][row].to_numpy() if is_cut else np.zeros(0, np.bool_)
-            kept[first + row] = last_answer_end(flags, length)
-        first += table.height
+    long = np.flatnonzero(kept > length)
+    table = pl.concat([table.select("doc_id", "loss_mask") for table in tables])
+    if config.long_conversations == "error":
+        raise ValueError(
+            f"{long.size:,} conversations have more than {length:,} tokens "
+            f"(buckets.sequence_length), the first {table['doc_id'][int(turns.documents[long[0]])]}"
+            ". Raise that one, or set buckets.long_conversations to cut_turns or drop"
+        )
+    for number in long.tolist():  # 10 us each, and only of those that are too long
+        is_cut = config.long_conversations == "cut_turns"
+        row, start, size = (int(column[number]) for column in turns)
+        flags = table["loss_mask"][row].to_numpy()[start : start + size * is_cut]
+        kept[number] = last_answer_end(flags, length)
     return kept
 
 

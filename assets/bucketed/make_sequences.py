@@ -26,6 +26,7 @@ from assets.bucketed.document_chunks import (
     powers_of_two,
     split,
     truncate,
+    turns_of,
     whole,
 )
 from assets.bucketed.packing import (
@@ -81,21 +82,23 @@ def make_sequences(
     num_tokens = count_tokens(tables)
     if is_left_out is not None:
         num_tokens[is_left_out] = 0
-    kept, is_whole = num_tokens, are_conversations(tables)
-    if is_whole:
-        kept = fit_conversations(tables, num_tokens, config)
-    if groups is None:
-        groups = Groups((), np.zeros(len(kept), np.uint8))
-    names = document_names(tables)
-    segments, arranged, buckets = arrange_groups(kept, names, config, groups, is_whole)
+    turns, is_whole = turns_of(tables, num_tokens), are_conversations(tables)
+    kept = fit_conversations(tables, turns, config) if is_whole else turns.lengths
+    groups = groups or Groups((), np.zeros(len(num_tokens), np.uint8))
+    of_turns = Groups(groups.names, groups.of_documents[turns.documents])
+    names = document_names(tables)[turns.documents]
+    segments, arranged, buckets = arrange_groups(kept, names, config, of_turns, is_whole)
     sequence, buckets = number_by_first_segment(arranged, buckets)
     used = sum_tokens(sequence, segments.lengths)
     stored = stored_tokens(used, buckets, config)
+    documents, starts = (column[segments.documents] for column in turns[:2])
+    in_documents = Segments(documents, starts + segments.starts, segments.lengths)
     filling = Filling(padding, config.pad_documents_to)
-    frame = gather_sequences(tables, segments, sequence, stored, filling, new_array)
+    frame = gather_sequences(tables, in_documents, sequence, stored, filling, new_array)
     frame.insert_column(0, pl.Series("bucket", buckets, dtype=pl.UInt8))
     layout = BucketLayout(config, groups.names)
-    numbers = count_window(Window(num_tokens, segments, sequence, used, buckets), layout)
+    numbers = count_window(Window(turns.lengths, segments, sequence, used, buckets), layout)
+    kept = np.bincount(turns.documents, kept, len(num_tokens)).astype(np.int64)
     if is_whole and (long := count_long(num_tokens, kept)):
         numbers = msgspec.structs.replace(numbers, long_conversations=long)
     if VALIDATION in layout.groups:

@@ -2,9 +2,9 @@
 
 A list of messages is that of OpenAI or ShareGPT, with the roles and parts of content of their
 relatives (ROLE_NAMES, FORMS); texts that alternate, as of UltraChat and LIMA; questions with their
-answers, as of Capybara; a tree of replies, as of OASST, of which the best path is read; or text
-with `Human:` and `Assistant:`, as of HH-RLHF. `as_messages` brings all of them into objects with a
-role and a content, and `read_message` reads those.
+answers, as of Capybara; a tree of replies, as of OASST, of which the best path is read; or one text
+(chat_transcripts.py). `as_messages` brings all of them into objects with a role and a content, and
+`read_message` reads those.
 
 Every key of a message is rendered (SPOKEN), or obeyed as a mark that it is not learned (MARKS), or
 harmless (HARMLESS), or makes the record bad: it may be part of what a model sees, or a mask, and to
@@ -17,10 +17,12 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import msgspec
 
+from assets.raw.chat_transcripts import transcript_messages
 from assets.text.chat_messages import (
     ASSISTANT,
     LEARNED,
@@ -62,7 +64,9 @@ HARMLESS = frozenset(  # keys of a message that neither a template nor a trainer
 )
 NOTHING: tuple[object, ...] = (None, "", [], {})  # says the same as a key that is left out
 WORD_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
-TRANSCRIPT = re.compile(r"(?:\A|\n\n)(Human|Assistant):")
+QUOTED_CALL = re.compile(  # as of Glaive, which is no JSON
+    r"""\{\s*"name":\s*"([^"\\]+)",\s*"arguments":\s*'(.*)'\s*\}""", re.DOTALL
+)
 
 Fields = Mapping[str, object]
 
@@ -81,12 +85,8 @@ def as_messages(value: object, name: str) -> list[object]:
     """Return the messages of a field as a list, whatever its form; ChatError if it has none."""
     if isinstance(value, Mapping) and "replies" in value:
         return [*best_path(value)]
-    if isinstance(value, str) and len(said := TRANSCRIPT.split(value)) > 2 and not said[0].strip():
-        return [
-            {"role": role.lower(), "content": text.strip()}
-            for role, text in zip(said[1::2], said[2::2], strict=True)
-            if text.strip() or role == "Human"
-        ]
+    if isinstance(value, str) and (said := transcript_messages(value, name)):
+        return said
     given = listed(value, name, "messages")
     if len(given) > 1 and all(isinstance(each, str) for each in given):
         return [
@@ -270,7 +270,9 @@ def add_part(said: Content, part: object, place: str) -> None:
 
 def read_calls(value: object, place: str) -> list[dict[str, object]]:
     """Return calls of tools in OpenAI's form; their JSON text, one call, or functions also do."""
-    if isinstance(value, str) and value.strip():
+    if isinstance(value, str) and (quoted := QUOTED_CALL.fullmatch(value)):
+        value = {"name": quoted[1], "arguments": unquoted_arguments(quoted[2], place)}
+    elif isinstance(value, str) and value.strip():
         value = decoded(value, place, "calls of tools")
     given = [value] if isinstance(value, Mapping) else value
     if given in NOTHING:
@@ -300,6 +302,18 @@ def read_call(call: object, place: str) -> dict[str, object]:
     called: dict[str, object] = {"name": name, "arguments": arguments or {}}
     named = {"id": call["id"]} if isinstance(call.get("id"), str) else {}
     return {**named, "type": "function", "function": called}
+
+
+def unquoted_arguments(text: str, place: str) -> str:
+    """Return the JSON text of arguments in single quotes; ChatError if they are none.
+
+    Within the quotes an apostrophe may have a backslash, which JSON does not know.
+    """
+    for each in (text, text.replace("\\'", "'")):
+        with suppress(msgspec.DecodeError, RecursionError):
+            if isinstance(msgspec.json.decode(each), dict):
+                return each
+    raise ChatError(f"chat call of a tool has arguments that are no JSON object - at `{place}`")
 
 
 def listed(value: object, name: str, content: str, *, may_be_empty: bool = False) -> list[object]:

@@ -47,6 +47,8 @@ HISTORY = "history"  # questions and answers before a question, as of Alpaca
 QUESTIONS = ("instruction", "prompt", "question", "query", "problem", "inputs")  # a text answers
 TOPICS = ("input", "context")  # what such a question is about, as of Alpaca and of Dolly
 MEDIA = ("image", "images", "audio", "audios", "video", "videos")
+GLAIVE = ("SYSTEM:", "USER:")  # which the system prompt and the messages of Glaive begin with
+BETWEEN_FUNCTIONS = re.compile(r"(?<=\})\n\s*(?=\{)")
 RESERVED_OPTIONS = ("messages", "tools", "documents", "add_generation_prompt")
 LIKE_A_MASK = re.compile(
     r"(^|_)(masks?|masked|loss|losses|weights?|labels?)(_|$)"
@@ -69,10 +71,9 @@ def chat_text(fields: Mapping[str, object], field: str) -> tuple[str, dict[str, 
     role than ROLE_NAMES or no text, if none is the assistant's, and if something else in the record
     cannot be rendered.
     """
-    answered = answered_by(fields, field)
-    given = answer_of(fields, field, answered) or as_messages(fields.get(field), field)
-    messages, others = read_messages(given, field)
-    fields = {key: value for key, value in fields.items() if key not in answered}
+    answer, asked = answer_of(fields, field)
+    messages, others = read_messages(answer or as_messages(fields.get(field), field), field)
+    fields = with_tools({key: fields[key] for key in fields if key not in asked}, field)
     if not any(message.role == ASSISTANT for message in messages):
         raise ChatError(f"chat has no assistant's message: nothing is learned - at `$.{field}`")
     before, prompt, of_prompt = read_prompt(fields, field, messages)
@@ -89,48 +90,43 @@ def chat_text(fields: Mapping[str, object], field: str) -> tuple[str, dict[str, 
     return text, rest | {key: each for key, each in kept if any(each)}
 
 
-def answered_by(fields: Mapping[str, object], field: str) -> dict[str, object]:
-    """Return what a text answers: a question, what it is about and what was said before.
+def answer_of(fields: Mapping[str, object], field: str) -> tuple[list[object], list[str]]:
+    """Return the messages of a text that answers others, and the keys of those.
 
-    {} if it is none, or if the text is the JSON of messages.
+    They are a question, what it is about, and what was said before, or messages in PROMPTS, which
+    stay a field of their own. None if the text answers nothing, or is the JSON of messages.
     """
     texts = {
         key: value for key, value in fields.items() if isinstance(value, str) and value.strip()
     }
-    if field not in texts or (texts[field].startswith("[{") and not are_calls(fields, field)):
-        return {}
+    calls = calls_in(fields, field) if field in texts else []
+    if field not in texts or (texts[field].startswith("[{") and not calls):
+        return [], []
+    answer = {"role": ASSISTANT, **({"tool_calls": calls} if calls else {"content": texts[field]})}
     asked = [key for key in (*QUESTIONS, TOPICS[0]) if key in texts and key != field][:1]
-    about = [key for key in TOPICS if key in texts and key not in (field, *asked)] if asked else []
-    earlier = [HISTORY] if asked and fields.get(HISTORY) not in NOTHING else []
-    return {key: fields[key] for key in (*asked, *about, *earlier)}
-
-
-def answer_of(
-    fields: Mapping[str, object], field: str, answered: Mapping[str, object]
-) -> list[object]:
-    """Return the messages of a text that answers others; none if it does not."""
-    answer: dict[str, object] = {"role": ASSISTANT, "content": fields.get(field)}
-    if not answered:
+    if not asked:
         prompts = [key for key in PROMPTS if key != field and isinstance(fields.get(key), list)]
-        return [answer] if prompts and isinstance(fields.get(field), str) else []
-    if are_calls(fields, field):
-        answer = {"role": ASSISTANT, "tool_calls": fields[field]}
-    earlier = listed(answered.get(HISTORY, []), HISTORY, "turns", may_be_empty=True)
-    turns = [
-        turn for each in earlier for turn in asked_and_answered(each, ("user", ASSISTANT), HISTORY)
+        return [answer] if prompts else [], []
+    asked += [key for key in TOPICS if key in texts and key not in (field, *asked)]
+    question = {"role": "user", "content": "\n\n".join(texts[key] for key in asked)}
+    if fields.get(HISTORY) in NOTHING:
+        return [question, answer], asked
+    earlier = [
+        turn
+        for each in listed(fields[HISTORY], HISTORY, "turns")
+        for turn in asked_and_answered(each, ("user", ASSISTANT), HISTORY)
     ]
-    question = "\n\n".join(str(each) for key, each in answered.items() if key != HISTORY)
-    return [*turns, {"role": "user", "content": question}, answer]
+    return [*earlier, question, answer], [*asked, HISTORY]
 
 
-def are_calls(fields: Mapping[str, object], field: str) -> bool:
-    """Return whether an answer is the JSON text of calls of the tools beside it, as of xLAM."""
+def calls_in(fields: Mapping[str, object], field: str) -> list[dict[str, object]]:
+    """Return the calls of the tools beside an answer that is their JSON text, as of xLAM."""
     if not any(key in fields for key in TOOL_KEYS):
-        return False
+        return []
     try:
-        return bool(read_calls(fields[field], field))
+        return read_calls(fields[field], field)
     except ChatError:
-        return False
+        return []
 
 
 def read_messages(
@@ -195,6 +191,20 @@ def is_unsaid(key: str, value: object, contents: Container[str]) -> bool:
     if isinstance(value, int | float) or not LIKE_A_PROMPT.search(name):
         return False
     return not (isinstance(value, str) and value.strip() in contents)
+
+
+def with_tools(fields: Mapping[str, object], field: str) -> Mapping[str, object]:
+    """Return the fields with the functions of a system prompt as `tools`, as of Glaive.
+
+    They are JSON objects at its end; ChatError if they are not.
+    """
+    said = [each.lstrip() for key in ("system", field) if isinstance(each := fields.get(key), str)]
+    if [*map(str.startswith, said, GLAIVE)] != [True, True] or fields.get("tools") not in NOTHING:
+        return fields
+    text, brace, rest = said[0].removeprefix(GLAIVE[0]).partition("{")
+    functions = BETWEEN_FUNCTIONS.split(f"{brace}{rest.rstrip()}") if brace else []
+    tools = [decoded(each, "$.system", "functions") for each in functions]
+    return {**fields, "system": text.strip().removesuffix("-").strip(), "tools": tools}
 
 
 def read_system(

@@ -111,4 +111,4 @@ class RawProvenance(msgspec.Struct, frozen=True):
     commits: dict[str, str] | UnsetType = UNSET
 
 
-RAW = StageRecords(stage_names.RAW, "8", RawProvenance, RawNumbers)
+RAW = StageRecords(stage_names.RAW, "9", RawProvenance, RawNumbers)

@@ -20,6 +20,7 @@ from assets.tokenized.chat_template_files import (
     refusal_reasons,
     too_many_refused,
 )
+from assets.tokenized.chat_templates import ChatTemplate
 from assets.tokenized.encode_chats import EncodedChats, encode_chats
 from assets.tokenized.encode_documents import (
     TokenFormat,
@@ -30,7 +31,6 @@ from assets.tokenized.encode_documents import (
 )
 from assets.tokenized.encoders import Encoders, load_encoders
 from assets.tokenized.fill_in_the_middle import FillForm, count_modes
-from assets.tokenized.render_chats import ChatTemplate
 from assets.tokenized.round_trip import RoundTrip, round_trip
 from assets.tokenized.token_spellings import token_kinds
 from assets.tokenized.tokenized_records import (
@@ -87,6 +87,7 @@ TOKEN_COLUMNS = {
     "doc_id": "the document",
     "tokens": "token ids of its text, the end-of-document id last",
     "loss_mask": "whether each token is learned, of conversations",
+    "turns": "tokens of each turn's conversation, where `reasoning` is split_turns",
 }
 CHECKS = (
     Check(
@@ -147,9 +148,12 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
     is_chat, template = corpus.settings.is_chat(source), None
     if is_chat:
         found = find_template(corpus.settings.tokenizer, corpus.config.parent)
-        template = dataclasses.replace(found, learn=corpus.settings.source(source).learn)
+        of_source = corpus.settings.source(source)
+        is_split = of_source.reasoning == "split_turns" and of_source.learn == "all"
+        template = dataclasses.replace(found, learn=of_source.learn, is_split=is_split)
         config |= {"chat_template": template.source, "chats": CHATS_VERSION}
         config |= {} if template.learn == "all" else {"learn": template.learn}
+        config |= {"reasoning": of_source.reasoning} if is_split else {}
         config |= {f"template_{name}": value for name, value in template.variables}
     maker, tasks = tasks_of(corpus, TOKENIZED, source), []
     for part in deduped.parts:
@@ -199,7 +203,8 @@ def encode_part(task: Task[EncodeInputs]) -> list[PartRecord]:
             rejected[NO_TOKENS] = num_lost
     else:
         chats = encode_chats(documents, encoders, inputs.form, inputs.template)
-        encoded, documents = chats.encoded, as_rendered(documents, chats)
+        encoded = chats.encoded if inputs.template.is_split else chats.encoded.drop("turns")
+        documents = as_rendered(documents, chats)
         rejected = dict(sorted(Counter(chats.rejected["reason"]).items()))
         reasons = refusal_reasons(chats.rejected)
         writer.write_parquet(REJECTED, chats.rejected)

@@ -14,13 +14,8 @@ from typing import Any
 import polars as pl
 from msgspec import UnsetType
 
-from assets.tokenized.render_chats import (
-    NOTHING,
-    PROBE,
-    ChatTemplate,
-    Rendering,
-    TemplateRefusal,
-)
+from assets.tokenized.chat_templates import ChatTemplate, TemplateRefusal
+from assets.tokenized.render_chats import NOTHING, PROBE, Rendering
 from assets.tokenized.tokenized_records import TOKENIZED, TokenizedManifest
 from assets.tokenized.tokenizer import TokenizerError
 from resources.corpus import Corpus

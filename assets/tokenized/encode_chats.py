@@ -10,18 +10,21 @@ A template renders a conversation in Python (40 to 200 us): this is no path for 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.text.chat_messages import ChatError, Message, split_messages
+from assets.text.chat_messages import ASSISTANT, LEARNED, ChatError, Message, split_messages
 from assets.text.list_columns import list_series
 from assets.tokenized.chat_template_files import REFUSED
+from assets.tokenized.chat_templates import ChatTemplate, TemplateRefusal
 from assets.tokenized.encode_documents import (
     TokenFormat,
     compared_texts,
@@ -29,19 +32,13 @@ from assets.tokenized.encode_documents import (
     slices_of,
 )
 from assets.tokenized.encoders import Encoder, Encoders, ReferenceEncoder
-from assets.tokenized.render_chats import (
-    NOTHING,
-    QUOTE,
-    UNQUOTE,
-    ChatTemplate,
-    Rendered,
-    TemplateRefusal,
-    render_chat,
-)
+from assets.tokenized.marked_turns import about
+from assets.tokenized.render_chats import NOTHING, Rendered, render_chat
 from assets.tokenized.token_spellings import byte_starts
 from assets.tokenized.tokenizer import TokenizerError
 
 COMPARED_CHATS = 8  # of every part, with the ids that `tokenizers` gives the whole text
+QUOTE, UNQUOTE = "\ufde2", "\ufde3"  # around the number of a special token that content spells
 QUOTED = re.compile(f"{QUOTE}([0-9]+){UNQUOTE}")
 REJECTED_SCHEMA = {"doc_id": pl.String, "reason": pl.String, "error": pl.String}
 UNREADABLE, EMPTIED = "chat_unreadable", "empty_message"
@@ -54,8 +51,9 @@ Bools = NDArray[np.bool_]
 class EncodedChats:
     """Encoded conversations, as `encode_documents` returns documents, with their masks.
 
-    encoded: doc_id, tokens, loss_mask List(Boolean), True for a token that is learned; texts: what
-    their tokens spell without the marks around a document, String, in the same order; rejected: the
+    encoded: doc_id, tokens, loss_mask List(Boolean), True for a token that is learned, and `turns`
+    List(Int64), the tokens of each conversation that a document is split into; texts: what their
+    tokens spell without the marks around a document, String, in the same order; rejected: the
     columns REJECTED_SCHEMA.
     """
 
@@ -113,7 +111,7 @@ def encode_chats(
 
 @dataclass
 class ChatColumns:
-    """Ids, masks and texts of conversations, in the order of being added."""
+    """Ids, masks and texts of conversations, one or more of a document, as they were added."""
 
     encoder: Encoder
     reference: ReferenceEncoder
@@ -123,24 +121,26 @@ class ChatColumns:
     texts: list[str] = field(default_factory=list)
     ids: list[NDArray[Any]] = field(default_factory=list)
     masks: list[Bools] = field(default_factory=list)
-    rejected: list[tuple[str, str, str]] = field(default_factory=list)
+    rejected: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def add(self, doc_ids: pl.Series, texts: pl.Series, template: ChatTemplate) -> None:
         """Render and encode some conversations together."""
         kept, chats = list[str](), list[Pieces]()
         for doc_id, text in zip(doc_ids, texts, strict=True):
             try:
-                chats.append(cut(render(text, template, self.special), self.special))
-                kept.append(doc_id)
+                turns = [cut(each, self.special) for each in render(text, template, self.special)]
             except RejectedChatError as error:
-                self.rejected.append((doc_id, error.reason, str(error)))
+                self.rejected[doc_id] = error.reason, str(error)
+                continue
+            chats += turns
+            kept += [doc_id] * len(turns)
         bare = [without_marks(chat, self.form) for chat in chats]
         encoded = encode_pieces([chat for chat, _ in bare], self.encoder, self.reference)
         begin = [] if self.form.begin_id is None else [self.form.begin_id]
         for doc_id, (chat, ends), (ids, mask) in zip(kept, bare, encoded, strict=True):
             flags = np.concatenate([np.zeros(len(begin), np.bool_), mask, [ends]])
             if not flags[1:].any():  # nothing predicts the first token
-                self.rejected.append((doc_id, UNLEARNED, "no token is the assistant's"))
+                self.rejected[doc_id] = UNLEARNED, "no token is the assistant's"
                 continue
             self.doc_ids.append(doc_id)
             self.texts.append(spelled(chat, self.special))
@@ -150,18 +150,30 @@ class ChatColumns:
 
     def take(self) -> EncodedChats:
         """Return what was added."""
-        offsets = np.cumsum([0, *map(len, self.ids)], dtype=np.int64)
+        name, marks = self.reference.tokenizer.id_to_token, (self.form.end_id, self.form.begin_id)
+        between = "".join(name(mark) or "" for mark in marks if mark is not None)
+        columns = {"doc_id": self.doc_ids, "turns": [*map(len, self.ids)], "text": self.texts}
+        schema = {"doc_id": pl.String, "turns": pl.Int64, "text": pl.String}
+        documents = (
+            pl.DataFrame(columns, schema)
+            .group_by("doc_id", maintain_order=True)
+            .agg("turns", pl.col("text").str.join(between))
+        )
+        offsets = np.cumsum([0, *documents["turns"].list.sum()], dtype=np.int64)
         ids = np.concatenate([np.zeros(0, self.form.dtype), *self.ids])
         masks = np.concatenate([np.zeros(0, np.bool_), *self.masks])
         encoded = pl.DataFrame(
             [
-                pl.Series("doc_id", self.doc_ids, pl.String),
+                documents["doc_id"],
                 list_series(ids, offsets).alias("tokens"),
                 list_series(masks, offsets).alias("loss_mask"),
+                documents["turns"],
             ]
         )
-        rejected = pl.DataFrame(self.rejected, schema=REJECTED_SCHEMA, orient="row")
-        return EncodedChats(encoded, pl.Series("text", self.texts, pl.String), rejected)
+        kept = {*self.doc_ids}
+        rows = [(doc_id, *why) for doc_id, why in self.rejected.items() if doc_id not in kept]
+        rejected = pl.DataFrame(rows, schema=REJECTED_SCHEMA, orient="row")
+        return EncodedChats(encoded, documents["text"], rejected)
 
 
 def check_whole(
@@ -179,7 +191,7 @@ def check_whole(
     whole.no_padding()
     for text in texts.head(COMPARED_CHATS):
         try:
-            rendered = render(text, template, special)
+            rendered = render(text, template, special)[-1]
         except RejectedChatError:
             continue
         if QUOTE in rendered.text:
@@ -193,8 +205,11 @@ def check_whole(
             )
 
 
-def render(text: str, template: ChatTemplate, special: SpecialTokens) -> Rendered:
-    """Render a conversation, its special tokens quoted; RejectedChatError if that fails."""
+def render(text: str, template: ChatTemplate, special: SpecialTokens) -> list[Rendered]:
+    """Render a conversation, or those of its turns, their special tokens quoted.
+
+    RejectedChatError if that fails.
+    """
     try:
         messages = split_messages(text)
     except ChatError as error:
@@ -206,9 +221,26 @@ def render(text: str, template: ChatTemplate, special: SpecialTokens) -> Rendere
         quoted = [
             Message(role, *(quote(text, special) for text in texts)) for role, *texts in messages
         ]
-        return render_chat(template, quoted, special.pattern)
+        chats = conversations_of_turns(quoted) if template.is_split else [quoted]
+        return [render_chat(template, chat, special.pattern) for chat in chats]
     except TemplateRefusal as error:
         raise RejectedChatError(REFUSED, str(error)) from error
+
+
+def conversations_of_turns(messages: Sequence[Message]) -> list[list[Message]]:
+    """Return the conversation up to the end of each turn, of which only that turn is learned.
+
+    A turn is what the assistant says and does until the user speaks again. One of which nothing is
+    learned has no conversation, but for the last one of all.
+    """
+    starts = [i for i, each in enumerate(messages) if each.role == "user"]
+    unlearned = [m._replace(about=json.dumps(about(m) | {LEARNED: False})) for m in messages]
+    chats = list[list[Message]]()
+    for start, stop in pairwise([0, *starts, len(messages)]):
+        answers = [i for i in range(start, stop) if messages[i].role == ASSISTANT]
+        if any(about(messages[i]).get(LEARNED, True) for i in answers):
+            chats.append([*unlearned[:start], *messages[start : answers[-1] + 1]])
+    return chats or [[*messages]]
 
 
 def quote(content: str, special: SpecialTokens) -> str:

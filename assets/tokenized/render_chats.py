@@ -1,18 +1,14 @@
 """Render conversations with a chat template, and tell what of the text is learned.
 
-The environment is that of transformers: sandboxed, with `raise_exception`, `tojson`, break and
-continue, and the tag `generation`, whose content is learned. Its clock (`strftime_now`) stands
-still, so that the same messages always give the same text.
-
-Of a template without that tag, what is learned is what the model would sample: what stands behind
-the generation prompt, up to and with the token that ends the turn. To know where that is, the
-conversation is rendered a second time with a mark at the end of each content, call of a tool and
-reasoning, which must change nothing else. A turn of the assistant begins where the text, from the
-last mark before it, goes on as the messages before it do with the generation prompt; of a prompt
-that the text does not have in whole, such as one that opens a block of reasoning, its first lines
-or special tokens count. It ends with what the template writes behind it when nothing follows, up to
-the last special token; or with the first special token, if another message follows and the text
-goes on otherwise, as for templates whose next turn begins with the token that ends this one.
+Of a template with the tag `generation`, its content is learned. Of others, what is learned is what
+the model would sample: what stands behind the generation prompt, up to and with the token that ends
+the turn. To know where that is, the conversation is rendered a second time with marks
+(marked_turns.py), which must change nothing else. A turn of the assistant begins where the text,
+from the last mark before it, goes on as the messages before it do with the generation prompt; of a
+prompt that the text does not have in whole, such as one that opens a block of reasoning, its first
+lines or special tokens count. It ends with what the template writes behind it when nothing follows,
+up to the last special token; or with the first special token, if another message follows and the
+text goes on otherwise, as for templates whose next turn begins with the token that ends this one.
 
 What the marks also tell: whether the template leaves out what a message says, which is refused.
 Only the reasoning before a later answer may be left out, as templates do by design.
@@ -20,14 +16,11 @@ Only the reasoning before a later answer may be left out, as templates do by des
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import date
-from functools import cache, cached_property
-from typing import Any, Literal, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from assets.text.chat_messages import (
     ASSISTANT,
@@ -37,41 +30,26 @@ from assets.text.chat_messages import (
     TOOLS,
     Message,
 )
-
-# Of the noncharacters that no content has (chat_messages.py); the first ones there say roles.
-OPEN, CLOSE = "\ufde0", "\ufde1"  # around what a template marks with `generation`
-QUOTE, UNQUOTE = "\ufde2", "\ufde3"  # around the number of a special token that content spells
-ADDED = "\ufde4"  # around the number of a mark, in digits of their own, which no template reads
-DIGITS = {ord(str(digit)): 0xFDE5 + digit for digit in range(10)}
-FROM_DIGITS = {mark: digit for digit, mark in DIGITS.items()}
-GENERATED = re.compile(f"([{OPEN}{CLOSE}])")
-MARKED_PARTS = ("reasoning", "content", "tool_calls")  # of a message, in the order of numbers
-UNSAID = (LEARNED, "tool_call_id")  # what is known about a message and needs no text
-TODAY = date(2024, 7, 26)  # which Llama 3's templates say where there is no clock
-MARK_TURNS = "put the assistant's turn between {% generation %} and {% endgeneration %} in a copy"
-HAS_GENERATION = re.compile(r"\{%-?\s*generation\s*-?%\}")
-TEMPLATE_FAULTS = (  # that the expressions of a template may raise
-    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError),
+from assets.tokenized.chat_templates import (
+    HAS_GENERATION,
+    ChatTemplate,
+    TemplateRefusal,
+    render_with,
 )
+from assets.tokenized.marked_turns import (
+    MARKED_PARTS,
+    Marked,
+    Span,
+    about,
+    as_turn,
+    json_of,
+    take_marks,
+)
+
+UNSAID = (LEARNED, "tool_call_id")  # what is known about a message and needs no text
+MARK_TURNS = "put the assistant's turn between {% generation %} and {% endgeneration %} in a copy"
 NOTHING = re.compile(r"(?!)")  # matches nowhere
 PROBE = (Message("user", "Hello"), Message(ASSISTANT, "Hello"))
-Span = tuple[int, int]
-
-
-class TemplateRefusal(ValueError):
-    """A template does not render a conversation; the message is the template's, or says why."""
-
-
-@dataclass(frozen=True)
-class ChatTemplate:
-    """A Jinja template, and the variables that it sees besides the messages, such as bos_token.
-
-    `learn` says of which of the assistant's messages a model learns.
-    """
-
-    source: str
-    variables: tuple[tuple[str, str], ...] = ()
-    learn: Literal["all", "last"] = "all"
 
 
 class Rendered(NamedTuple):
@@ -79,43 +57,6 @@ class Rendered(NamedTuple):
 
     text: str
     learned: list[Span]
-
-
-class Marked(NamedTuple):
-    """Text without marks, the spans of `generation`, and for each message where its marks stood."""
-
-    text: str
-    spans: list[Span]
-    places: dict[int, dict[str, int]]
-
-    def end_of(self, number: int) -> int:
-        """Return the place of the last mark of a message or of those before it, 0 for none."""
-        while number >= 0 and number not in self.places:
-            number -= 1
-        return max(self.places[number].values()) if number >= 0 else 0
-
-    def begin_after(self, number: int) -> int:
-        """Return the place of the first mark behind a message, the end of the text for none."""
-        later = range(number + 1, max(self.places, default=0) + 1)
-        found = next((i for i in later if i in self.places), None)
-        return len(self.text) if found is None else min(self.places[found].values())
-
-
-class Arguments(dict[str, Any]):
-    """Arguments of a call: an object for a template that asks, JSON text for one that writes."""
-
-    def __init__(self, values: Mapping[str, Any], text: str) -> None:
-        super().__init__(values)
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __add__(self, other: str) -> str:
-        return self.text + other
-
-    def __radd__(self, other: str) -> str:
-        return other + self.text
 
 
 def render_chat(
@@ -197,10 +138,12 @@ class Rendering:
     def left_out(self, whole: Marked, marked: Marked) -> str | None:
         """Return what was told to the template and changes nothing of its text."""
         reads_reasoning = any(name in self.template.source for name in REASONING_KEYS)
+        of_turn = [i for i in self.answers if self.template.is_split and self.is_learned(i)]
         for number, message in enumerate(self.messages):
             for part in MARKED_PARTS:
                 is_said = part in marked.places.get(number, ())
-                may_lack = part == "reasoning" and reads_reasoning and number < self.last_answer
+                is_earlier = number < self.last_answer and number not in of_turn
+                may_lack = part == "reasoning" and reads_reasoning and is_earlier
                 if is_said or may_lack or not getattr(message, part).strip():
                     continue
                 if part != "content" or not self.is_changed(number, whole.text):
@@ -348,148 +291,7 @@ def shared_begin(first: str, second: str) -> int:
     return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
-def about(message: Message) -> dict[str, Any]:
-    """Return what is known about a message."""
-    found = parsed(message.about, "about") if message.about else {}
-    return found if isinstance(found, dict) else {}
-
-
 def texts_about(message: Message) -> Iterator[str]:
     """Yield what is said about a message and must be rendered; of results of tools nothing."""
     if message.role != "tool":
         yield from (text for key, text in about(message).items() if key not in UNSAID)
-
-
-def as_turn(message: Message, blank: str | None, number: int | None = None) -> dict[str, Any]:
-    """Return a message as templates read it, with the marks of its parts if it has a number."""
-
-    def marked(text: str, part: str) -> str:
-        if number is None or not text.strip():
-            return text
-        mark = str(number * len(MARKED_PARTS) + MARKED_PARTS.index(part)).translate(DIGITS)
-        end = len(text.rstrip())
-        return f"{text[:end]}{ADDED}{mark}{ADDED}{text[end:]}"
-
-    is_blank = message.tool_calls and not message.content.strip()
-    turn: dict[str, Any] = {
-        "role": message.role,
-        "content": blank if is_blank else marked(message.content, "content"),
-    }
-    if message.reasoning:
-        turn |= dict.fromkeys(REASONING_KEYS, marked(message.reasoning, "reasoning"))
-    turn |= {key: each for key, each in about(message).items() if key != LEARNED}
-    if message.tool_calls:
-        calls = [as_call(call) for call in parsed(message.tool_calls, "tool_calls")]
-        last = calls[-1]["function"]
-        last["name"] = marked(last["name"], "tool_calls")
-        turn["tool_calls"] = calls
-    return turn
-
-
-def as_call(call: dict[str, Any]) -> dict[str, Any]:
-    """Return a call of a tool, with arguments that are an object and JSON text at once."""
-    function = dict(call["function"])
-    given = function["arguments"]
-    values = given
-    if isinstance(given, str):
-        with suppress(ValueError, RecursionError):
-            values = json.loads(given)
-    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-    function["arguments"] = Arguments(values, text) if isinstance(values, dict) else given
-    return {**call, "function": function}
-
-
-def json_of(messages: Sequence[Message], kind: str) -> Any:
-    """Return the tools or the options before the messages, None if there are none."""
-    return next((parsed(each.content, kind) for each in messages if each.role == kind), None)
-
-
-def parsed(text: str, name: str) -> Any:
-    """Return the value of a JSON text; TemplateRefusal if filters left none."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise TemplateRefusal(f"filters left `{name}` that is no JSON: {error}") from error
-
-
-def take_marks(text: str) -> Marked:
-    """Take the marks out of a text, and return where they were."""
-    parts, size, first = list[str](), 0, 0
-    spans, places = list[Span](), dict[int, dict[str, int]]()
-    for number, piece in enumerate(text.split(ADDED)):
-        if number % 2:
-            message, place = divmod(int(piece.translate(FROM_DIGITS)), len(MARKED_PARTS))
-            places.setdefault(message, {}).setdefault(MARKED_PARTS[place], size)
-            continue
-        for part in GENERATED.split(piece) if OPEN in piece or CLOSE in piece else [piece]:
-            if part == OPEN:
-                first = size
-            elif part == CLOSE:
-                spans.append((first, size))
-            else:
-                parts.append(part)
-                size += len(part)
-    return Marked("".join(parts), spans, places)
-
-
-def render_with(template: ChatTemplate, values: Mapping[str, Any]) -> str:
-    """Render a template with values; TemplateRefusal for its faults."""
-    from jinja2 import TemplateError
-
-    try:
-        return str(compiled(template.source).render(values))
-    except (TemplateError, *TEMPLATE_FAULTS) as error:
-        raise TemplateRefusal(str(error) or type(error).__name__) from error
-
-
-def tojson(
-    value: object,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    """Return a value as JSON, as the filter `tojson` of transformers does."""
-    return json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
-    )
-
-
-@cache
-def compiled(source: str) -> Any:
-    """Compile a template; TemplateRefusal if it is none."""
-    from jinja2 import TemplateError, nodes
-    from jinja2.ext import Extension, loopcontrols
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    class Generation(Extension):
-        """The tag `generation`, which puts marks around its content."""
-
-        tags = {"generation"}  # noqa: RUF012  as the base class has it
-
-        def parse(self, parser: Any) -> Any:
-            line = next(parser.stream).lineno
-            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-            call = self.call_method("marked")
-            return nodes.CallBlock(call, [], [], body).set_lineno(line)
-
-        def marked(self, caller: Callable[[], str]) -> str:
-            return f"{OPEN}{caller()}{CLOSE}"
-
-    def raise_exception(message: str) -> None:
-        raise TemplateError(message)
-
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
-    )
-    environment.filters["tojson"] = tojson
-    environment.globals["raise_exception"] = raise_exception
-    environment.globals["strftime_now"] = TODAY.strftime
-    try:
-        return environment.from_string(source)
-    except TemplateError as error:
-        raise TemplateRefusal(f"no Jinja template: {error}") from error

@@ -41,11 +41,20 @@ class Source(SourceConfig, SourceFacts):
         description="of conversations: every message of the assistant, or only its last one",
     )
 
+    reasoning: Literal["as_template", "split_turns"] = Field(
+        default="as_template",
+        exclude=True,
+        description="of conversations. split_turns: each turn is learned in a conversation that "
+        "ends there, since templates leave out the reasoning of earlier turns",
+    )
+
     @model_validator(mode="after")
     def check_order(self) -> Self:
         """Refuse to rearrange conversations, and `learn` for other documents."""
         if self.kind != "chat" and self.learn != "all":
             raise ValueError("learn is for kind: chat: of other documents all tokens are learned")
+        if self.kind != "chat" and self.reasoning != "as_template":
+            raise ValueError("reasoning is for kind: chat: other documents have no turns")
         if self.kind == "chat" and self.fill_in_the_middle is not None:
             raise ValueError(
                 "fill_in_the_middle has no meaning with kind: chat: a conversation stays in its "

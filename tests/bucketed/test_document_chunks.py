@@ -142,6 +142,48 @@ def test_every_row_learns_and_every_span_ends_with_an_answer(
     assert counts.get(CUT, 0) == sum(kept[i] < sum(map(sum, chats[i])) for i in kept)
 
 
+def with_turns(chats: list[list[list[tuple[int, int]]]]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Documents of several conversations each, and these conversations as documents."""
+    whole = conversations([[turn for chat in document for turn in chat] for document in chats])
+    sizes = [[sum(map(sum, chat)) for chat in document] for document in chats]
+    whole = whole.with_columns(turns=pl.Series(sizes, dtype=pl.List(pl.Int64)))
+    alone = [
+        (doc_id, tokens[stop - size : stop], flags[stop - size : stop])
+        for doc_id, tokens, flags, turns in whole.iter_rows()
+        for size, stop in zip(turns, np.cumsum(turns), strict=True)
+    ]
+    return whole, pl.DataFrame(alone, whole.drop("turns").schema, orient="row")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [*MODES, {"mode": "buckets", "edges": (8, 16)}], ids=str)
+@many_examples(50)
+@given(
+    chats=st.lists(st.lists(TURNS, min_size=1, max_size=3), min_size=1, max_size=4),
+    cut=st.integers(0, 4),
+    left_out=st.integers(0, 4),
+)
+def test_turns_are_packed_as_conversations_of_their_own(
+    mode: dict[str, Any], chats: list[list[list[tuple[int, int]]]], cut: int, left_out: int
+) -> None:
+    whole, alone = with_turns(chats)
+    length = {} if mode["mode"] == "buckets" else {"sequence_length": 16}
+    settings = BucketConfig(**length | mode)
+    is_gone, tables = np.arange(len(chats)) == left_out, [whole[:cut], whole[cut:]]
+    found, numbers = make_sequences(tables, settings, 9, is_left_out=is_gone)
+    is_gone_alone = alone["doc_id"].is_in(whole["doc_id"].filter(is_gone).implode()).to_numpy()
+    expected, of_alone = make_sequences([alone], settings, 9, is_left_out=is_gone_alone)
+    same = ("bucket", "num_tokens", "tokens", "loss_mask")
+    assert found.select(same).equals(expected.select(same))
+    assert numbers.bucket_tokens == of_alone.bucket_tokens
+
+    for rows, spans in found.select("rows", "spans").iter_rows():
+        for row, span in zip(rows, spans, strict=True):
+            assert whole["doc_id"][row] == span["doc_id"]
+            ends = np.cumsum(whole["turns"][row]).tolist()
+            assert span["start"] in (0, *ends)
+
+
 LONG = [[(4, 4), (4, 8)], [(2, 2)], [(14, 4)]]
 
 

@@ -83,6 +83,10 @@ RIGHT: dict[str, tuple[dict[str, Any], str | None]] = {
 # What no key of a source can name, with what the refusal says.
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "hh-rlhf": ({"chosen": TEXT, "rejected": LONG}, "preference pairs"),
+    "axolotl": (
+        {"segments": [{"label": False, "text": QUESTION}, {"label": True, "text": LONG}]},
+        "marked as learned or not",
+    ),
     "snli": ({"premise": TEXT, "hypothesis": QUESTION * 3}, "several fields hold text"),
     "sts": ({"sentence1": TEXT, "sentence2": TEXT, "score": "1"}, "several fields hold text"),
     "wmt": ({"translation": {"en": TEXT, "de": TEXT}}, "translation.en, translation.de"),

@@ -15,14 +15,14 @@ from prelude import Path, json, pytest, re
 
 from assets.raw.chat_records import chat_text
 from assets.text.chat_messages import split_messages
-from assets.tokenized.render_chats import (
+from assets.tokenized.chat_templates import (
     TEMPLATE_FAULTS,
     TODAY,
     ChatTemplate,
-    Rendered,
     TemplateRefusal,
-    render_chat,
 )
+from assets.tokenized.encode_chats import conversations_of_turns
+from assets.tokenized.render_chats import Rendered, render_chat
 
 SPECIAL = re.compile(
     r"<\|[^|<>]*\|>|<｜[^｜]*｜>|</?s>|<(?:start|end)_of_turn>|<eos>|<bos>|\[/?[A-Z_]+\]|<[a-z_]+\|>|<\|[a-z_]+>"
@@ -220,6 +220,40 @@ def test_the_text_is_that_of_transformers_or_something_is_left_out(name: str) ->
         num_same += 1
         assert ours.text == theirs[0], chat
     assert num_same >= 7
+
+
+THINKING = {
+    "answers": [
+        *(user("2+2"), answer("4", reasoning="<1>"), user("3+3"), answer("6", reasoning="<2>")),
+        *(user("4+4"), answer("8", reasoning="<3>")),
+    ],
+    "calls": [
+        *(
+            user("Bern?"),
+            calling("Bern", reasoning="<1>"),
+            result("12"),
+            answer("12", reasoning="<2>"),
+        ),
+        *(
+            user("Rome?"),
+            calling("Rome", reasoning="<3>"),
+            result("20"),
+            answer("20", reasoning="<4>"),
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", ["gemma4_v5", "glm4moe", "nemotron_3_nano", "qwen3", "qwen3_6"])
+@pytest.mark.parametrize("chat", THINKING)
+def test_turns_that_are_split_have_each_reasoning_once(name: str, chat: str) -> None:
+    template = ChatTemplate(source_of(name), is_split=True)
+    text, _ = chat_text({"messages": THINKING[chat], "tools": [TOOL]}, "messages")
+    turns = conversations_of_turns(split_messages(text))
+    rendered = [render_chat(template, turn, SPECIAL) for turn in turns]
+    learned = "".join(text[a:b] for text, spans in rendered for a, b in spans)
+    thoughts = [turn["reasoning"] for turn in THINKING[chat] if "reasoning" in turn]
+    assert [learned.count(each) for each in thoughts] == [1] * len(thoughts)
 
 
 def bare(part: str, name: str) -> str:

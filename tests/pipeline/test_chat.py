@@ -15,6 +15,7 @@ from assets.tokenized.chat_template_files import CHATML
 from corpus_loader import CorpusLoader, LoaderOptions
 from corpus_loader.mixture import MASK_SUFFIX
 from pipeline_defs.commands.main import main
+from resources.settings.full_source import Source
 
 END = "<|im_end|>"
 Again = Callable[[Path], None]
@@ -223,6 +224,46 @@ def tokens_of(folder: Path) -> list[list[int]]:
     root = folder / "store/sharded/asked"
     frames = [pl.read_parquet(root / file.path, columns=["tokens"]) for file in paths if file]
     return sorted(pl.concat(frames)["tokens"].to_list())
+
+
+def test_only_conversations_have_turns_to_split() -> None:
+    with pytest.raises(ValueError, match="reasoning is for kind: chat"):
+        Source.model_validate({"name": "a", "where": "a", "reasoning": "split_turns"})
+
+
+THINKING = (  # drops the reasoning before the last question, as Qwen3's does
+    "{% set last = namespace(question=-1) %}{% for m in messages if m.role == 'user' %}"
+    "{% set last.question = messages.index(m) %}{% endfor %}{% for m in messages %}"
+    "<|im_start|>{{ m.role }}\n{% if m.reasoning and loop.index0 > last.question %}"
+    "<think>{{ m.reasoning }}</think>{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def test_turns_that_are_split_are_learned_once_with_their_reasoning(
+    tmp_path: Path, again: Again
+) -> None:
+    config = write_chat_corpus(tmp_path, buckets={"mode": "pack", "sequence_length": 2048})
+    content = yaml.safe_load(config.read_text())
+    content["sources"][1]["reasoning"] = "split_turns"
+    content["tokenizer"]["chat_template"] = THINKING
+    config.write_text(yaml.safe_dump(content))
+    chats = [openai(number)["messages"] for number in range(24)]
+    for message in (m for chat in chats for m in chat if m["role"] == "assistant"):
+        message["reasoning"] = f"since {message['content']}"
+    write_jsonl(tmp_path / "input/asked/a.jsonl", [{"messages": chat} for chat in chats])
+
+    again(config)
+
+    learned = learned_texts(tmp_path)["asked"]
+    thought = {
+        f"<think>since {answer}</think>{answer}{END}" for n in range(24) for answer in answers(n)
+    }
+    assert learned and learned <= thought
+    rows = pl.read_parquet(tmp_path / "store/sharded/asked/parquet-*/*.parquet")
+    tokens = rows.select("tokens", "loss_mask").explode("tokens", "loss_mask").filter("loss_mask")
+    text = tokenizer_of(tmp_path).decode(tokens["tokens"].to_list(), skip_special_tokens=False)
+    assert sorted(text.split(END)[:-1]) == sorted(each.removesuffix(END) for each in thought)
 
 
 def test_a_phase_in_shards_has_the_masks_of_its_samples(

@@ -1,11 +1,13 @@
 """Public forms of supervised data: each is read into the same messages, or refused by name."""
 
-from prelude import Any, given, json, pytest, st
+from prelude import Any, given, json, pytest, re, st
 from public_chats import (
     ANSWER,
     CALL,
     CALLING,
     CALLS,
+    GLAIVE,
+    GLAIVE_CALL,
     GPT,
     HUMAN,
     OBSERVED,
@@ -14,6 +16,7 @@ from public_chats import (
     USER,
     WEATHER,
 )
+from tables import cases
 
 from assets.raw.chat_records import chat_text
 from assets.text.chat_messages import TOOLS, ChatError, Message, split_messages
@@ -66,6 +69,97 @@ def test_the_calls_of_xlam_answer_a_query() -> None:
     assert json.loads(tools.content) == [TOOL]
     assert question == SAID["u"]
     assert [each["function"] for each in json.loads(answer.tool_calls)] == [CALL, CALL]
+
+
+def test_calls_that_answer_messages_are_calls() -> None:
+    record = {"tools": [TOOL], "prompt": [USER], "completion": json.dumps([CALL])}
+    answer = read("completion", record)[-1]
+    assert (answer.content, answer.tool_calls) == (
+        "",
+        json.dumps([{"type": "function", "function": CALL}], separators=(",", ":")),
+    )
+
+
+def test_a_prompt_beside_the_json_of_messages_is_not_its_question() -> None:
+    record = {"prompt": [USER], "messages": json.dumps([USER, ANSWER])}
+    assert read("messages", record) == [SAID["u"], SAID["a"]]
+
+
+OF_GLAIVE = (
+    "You are a helpful assistant with access to the following functions. Use them if required"
+)
+
+
+def test_the_functions_of_glaive_are_tools_and_not_a_part_of_the_system_prompt() -> None:
+    other = {**WEATHER, "name": "news"}
+    functions = "\n\n".join(json.dumps(each, indent=4) for each in (WEATHER, other))
+    record = {"system": f"SYSTEM: {OF_GLAIVE} -\n{functions}\n\n", "chat": GLAIVE % GLAIVE_CALL}
+    tools, system, *_ = read("chat", record)
+    assert system == Message("system", OF_GLAIVE)
+    assert [each["function"] for each in json.loads(tools.content)] == [WEATHER, other]
+
+
+@pytest.mark.parametrize(
+    ("call", "content", "arguments"),
+    [
+        ("""{"name": "f", "arguments": '{"text": "It\\'s"}'}""", "", ['{"text": "It\'s"}']),
+        ("""{"name": "f", "arguments": '{"text": "it's, \\n"}'}""", "", ['{"text": "it\'s, \\n"}']),
+        ("""{"name": "f", "arguments": {"a": 1}}""", "", [{"a": 1}]),
+        ("""{"name": "f"}""", "", [{}]),
+        (
+            """{"name": "f", "arguments": '{}'}<|endoftext|>\n\n\nASSISTANT: <functioncall>"""
+            """ {"name": "f", "arguments": '{}'}""",
+            "",
+            ["{}", "{}"],
+        ),
+    ],
+    ids=["an apostrophe", "without its backslash", "an object", "none", "two"],
+)
+def test_a_call_of_glaive_is_read(call: str, content: str, arguments: list[Any]) -> None:
+    answer = read("chat", {"chat": GLAIVE % call})[1]
+    assert answer.content == content
+    assert [each["function"]["arguments"] for each in json.loads(answer.tool_calls)] == arguments
+
+
+def test_a_text_before_a_call_of_glaive_is_said_with_it() -> None:
+    chat = (GLAIVE % GLAIVE_CALL).replace("<functioncall>", "I look.\n<functioncall>")
+    answer = read("chat", {"chat": chat})[1]
+    assert answer.content == "I look." and "weather" in answer.tool_calls
+
+
+@cases(r"""
+    turn | said
+    "<functioncall> {'name': 'f'}" | no JSON
+    "<functioncall> f(1)" | no JSON
+    "<functioncall>" | content is blank
+    "" | content is blank
+    "a <|endoftext|> b" | turn has `<|endoftext|>` in it
+    "a\nUSER: q" | turn has `USER:` in it
+""")
+def test_a_turn_of_glaive_that_is_not_clear_is_named(turn: str, said: str) -> None:
+    chat = f"USER: q\n\n\nASSISTANT: {turn} <|endoftext|>\n\n\n"
+    with pytest.raises(ChatError, match=re.escape(said)):
+        chat_text({"chat": chat}, "chat")
+
+
+@pytest.mark.parametrize("arguments", ["{a", "[1]", "", "[" * 99_999])
+def test_arguments_of_glaive_that_are_no_object_are_named(arguments: str) -> None:
+    chat = GLAIVE % f"""{{"name": "f", "arguments": '{arguments}'}}"""
+    with pytest.raises(ChatError, match="arguments that are no JSON object"):
+        chat_text({"chat": chat}, "chat")
+
+
+@pytest.mark.parametrize("chat", ["USER: q\n\n\nUSER: r", "USER: q ASSISTANT: a", "USER: q"])
+def test_a_transcript_without_an_answer_is_refused(chat: str) -> None:
+    with pytest.raises(ChatError, match="nothing is learned|no list of messages"):
+        chat_text({"chat": chat}, "chat")
+
+
+@pytest.mark.parametrize("functions", ["{'name': 'f'}", '{"name": "f"', "{" * 99_999, '{"a": 1} b'])
+def test_functions_that_are_no_json_are_named(functions: str) -> None:
+    record = {"system": f"SYSTEM: s -\n{functions}", "chat": GLAIVE % GLAIVE_CALL}
+    with pytest.raises(ChatError, match=r"functions are no JSON .* at `\$\.system`"):
+        chat_text(record, "chat")
 
 
 def test_tools_that_a_system_prompt_defines_are_not_said_twice() -> None:
@@ -151,6 +245,10 @@ REFUSED = {
         "'environment'",
     ),
     "one text": (["q"], "no object"),
+    "axolotl's segments": (
+        [{"label": True, "text": "a"}],
+        "role None",
+    ),
 }
 
 

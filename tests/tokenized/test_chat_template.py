@@ -5,7 +5,9 @@ from tables import cases
 
 from assets.text.chat_messages import TOOLS, Message
 from assets.tokenized.chat_template_files import CHATML, find_template
-from assets.tokenized.render_chats import ChatTemplate, TemplateRefusal, render_chat
+from assets.tokenized.chat_templates import ChatTemplate, TemplateRefusal
+from assets.tokenized.encode_chats import conversations_of_turns
+from assets.tokenized.render_chats import render_chat
 from assets.tokenized.tokenizer import TokenizerError
 from resources.settings.tokenizer import TokenizerConfig
 
@@ -209,6 +211,39 @@ def test_only_the_last_answer_is_learned_if_the_source_says_so(source: str) -> N
         assert [text[a:b] for a, b in spans] == ["B.<|im_end|>"]
     unlearned = [*TWICE[:3], TWICE[3]._replace(about='{"learned":false}')]
     assert render_chat(ChatTemplate(source, learn="last"), unlearned, END).learned == []
+
+
+def test_each_turn_is_learned_in_a_conversation_that_ends_there() -> None:
+    chat = [
+        *WITH_TOOLS[:2],
+        *THOUGHT,
+        Message("user", "S?"),
+        *WITH_CALL[1:],
+        Message("user", "Bye"),
+    ]
+    found = conversations_of_turns(chat)
+    assert [len(each) for each in found] == [4, 6, 10]
+    for each, first in zip(found, (2, 4, 6), strict=True):
+        assert [m._replace(about="") for m in each] == chat[: len(each)]
+        unlearned = [m.about == '{"learned": false}' for m in each]
+        assert unlearned == [number < first for number in range(len(each))]
+
+
+def test_a_turn_of_which_nothing_is_learned_has_no_conversation() -> None:
+    unlearned = TWICE[1]._replace(about='{"learned":false}')
+    assert [len(each) for each in conversations_of_turns([ASKED[0], unlearned, *TWICE[2:]])] == [4]
+    assert conversations_of_turns([ASKED[0], unlearned]) == [[ASKED[0], unlearned]]
+
+
+def test_the_reasoning_of_a_turn_that_is_split_is_not_left_out() -> None:
+    last = "{% if loop.last %}{{ m.reasoning_content }}|{% endif %}{{ m.content }}"
+    template = ChatTemplate(PLAIN.replace("{{ m.content }}", last), is_split=True)
+    for chat in conversations_of_turns(THOUGHT):
+        text, [(start, stop)] = render_chat(template, chat, END)
+        assert text[start:stop] == f"so|{chat[-1].content}<|im_end|>"
+    [twice] = conversations_of_turns([*THOUGHT[:2], THOUGHT[3]])
+    with pytest.raises(TemplateRefusal, match="the assistant message says as reasoning"):
+        render_chat(template, twice, END)
 
 
 def test_earlier_reasoning_may_be_left_out_by_a_template_that_knows_it() -> None:

@@ -16,7 +16,8 @@ from statistics import median
 from typing import Literal, NamedTuple
 
 from assets.raw.chat_forms import FORMS, as_messages
-from assets.raw.chat_records import PROMPTS, QUESTIONS, answer_of, answered_by
+from assets.raw.chat_records import PROMPTS, QUESTIONS, answer_of
+from assets.raw.chat_transcripts import BEGINS
 from assets.raw.readers.decompress import BrokenStream, read_blocks
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.input_record import look_up
@@ -181,7 +182,7 @@ def answer_field_of(records: Sequence[Fields]) -> str | None:
     if not usual or usual[0] in TEXT_FIELDS:
         return None
     name = usual[0]
-    num_answered = sum(bool(answer_of(each, name, answered_by(each, name))) for each in records)
+    num_answered = sum(bool(answer_of(each, name)[0]) for each in records)
     return usual[0] if num_answered >= MIN_SHARE * len(records) else None
 
 
@@ -190,7 +191,7 @@ def is_conversation(name: str, value: object) -> bool:
 
     Texts or questions that alternate with answers are some only in a field of a usual name.
     """
-    if isinstance(value, str) and not value.startswith(("[{", "\n\nHuman:")):
+    if isinstance(value, str) and not value.startswith(("[{", *BEGINS)):
         return False
     try:
         first = as_messages(value, name)[0]
@@ -241,6 +242,11 @@ def doubt(texts: Mapping[str, Sequence[str]], plain: Sequence[str], likely: Sequ
             "records are preference pairs (`chosen`, `rejected`). To train on the answers that "
             "were preferred, write them with their prompts as `messages`, or set `text_field: "
             "chosen`"
+        )
+    if "segments[].text" in texts:
+        return (
+            "`segments` are marked as learned or not, which no text says. Write them as "
+            "`messages`, with `train: false` in those that are not learned"
         )
     size = size_of(texts[likely[0]]) if likely else 0
     in_list = (path for path in texts if "[]" in path and size_of(texts[path]) > 2 * size)
