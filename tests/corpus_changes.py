@@ -233,6 +233,12 @@ def an_answer_is_told(key: str, value_of: Callable[[int], Any]) -> Change:
     return change
 
 
+def an_answer_has_another_weight(site: Site) -> None:
+    """Learn with the weights of messages, of which one changes."""
+    site.settings("sources.2.learn", lambda now: "weights")
+    an_answer_is_told("weight", lambda step: round(0.1 * (step % 9 + 1), 1))(site)
+
+
 def the_end_of_answers_is_learned_or_not(site: Site) -> None:
     """Other masks for the same tokens."""
     end = "{{- '<|im_end|>' }}{% endgeneration %}"
@@ -392,6 +398,7 @@ OF_CHATS: dict[str, Change] = OF_ALL | {
     "other tools": other_tools,
     "an answer is not learned": an_answer_is_told("weight", lambda step: 0),
     "only last answers are learned": key("sources.1.learn", "last", "all"),
+    "an answer has another weight": an_answer_has_another_weight,
     "turns are split": key("sources.2.reasoning", "split_turns", "as_template"),
     "an answer has reasoning": an_answer_is_told("reasoning", "thought {}".format),
     "an answer calls a tool": an_answer_is_told(

@@ -144,7 +144,7 @@ def fit_conversations(
     for number in long.tolist():  # 10 us each, and only of those that are too long
         is_cut = config.long_conversations == "cut_turns"
         row, start, size = (int(column[number]) for column in turns)
-        flags = table["loss_mask"][row].to_numpy()[start : start + size * is_cut]
+        flags = table["loss_mask"][row].to_numpy()[start : start + size * is_cut].astype(np.bool_)
         kept[number] = last_answer_end(flags, length)
     return kept
 

@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 import msgspec
 
@@ -51,7 +52,8 @@ PAIRS = (  # keys of a question and its answer
 CALLS = ("tool_calls", "function_call")
 TOLD = ("name", "tool_call_id", "channel", "recipient", "tool_plan")  # texts for the template
 SPOKEN = {ASSISTANT: (*REASONING_KEYS, *CALLS, *TOLD), "tool": TOLD[:2]}  # of others `name` only
-MARKS = ("loss", "loss_weight", "train", "trainable", "training", "weight")  # 1, true: learned
+# 1, true: learned; else the weight in the loss
+MARKS = ("loss", "loss_weight", "train", "trainable", "training", "weight")
 HARMLESS = frozenset(  # keys of a message that neither a template nor a trainer reads
     (
         *("id", "uuid", "message_id", "parent_id", "conversation_id", "user_id"),
@@ -163,7 +165,7 @@ def read_message(value: object, place: str) -> tuple[list[Message], dict[str, ob
     own = (role_key, text_key)
     others = {str(key): each for key, each in value.items() if key not in own and each is not None}
     spoken = {key: others.pop(key) for key in SPOKEN.get(role, TOLD[:1]) if key in others}
-    about = told(spoken, place) | ({} if is_learned(others, role, place) else {LEARNED: False})
+    about = told(spoken, place) | as_learned(weight_of(others, role, place))
     if spelling in CALLING:
         said = Content(calls=read_calls(content, f"{place}.{text_key}"))
     else:
@@ -212,14 +214,25 @@ def reasoning_of(spoken: Fields, thoughts: Sequence[str], place: str) -> str:
     return next(iter(by_content.values()), "")
 
 
-def is_learned(others: Fields, role: str, place: str) -> bool:
-    """Return whether no mark says otherwise; ChatError for a key that no text holds."""
-    marks = [each for key, each in others.items() if key in MARKS]
+def weight_of(others: Fields, role: str, place: str) -> float:
+    """Return the product of the marks, 1 for none; ChatError for a key that no text holds."""
+    weights = [1.0]
     for key, each in others.items():
-        is_mark = key in MARKS and each in ((0, 1) if role == ASSISTANT else (0,))
-        if not (is_mark or each in NOTHING or in_words(key) in HARMLESS):
+        if key in MARKS and is_weight(each) and (role == ASSISTANT or each == 0):
+            weights.append(float(each))
+        elif each not in NOTHING and in_words(key) not in HARMLESS:
             raise ChatError(f"chat message has `{key:.60}`, which no text holds - at `{place}`")
-    return role != ASSISTANT or 0 not in marks
+    return math.prod(weights) if role == ASSISTANT else 1.0
+
+
+def is_weight(value: object) -> TypeGuard[float]:
+    """Return whether a mark is true, false, or a weight in the loss in hundredths up to 2.55."""
+    return isinstance(value, int | float) and 0 <= value <= 2.55 and round(value, 2) == value
+
+
+def as_learned(weight: float) -> dict[str, object]:
+    """Return what is known about a message with a weight in the loss; nothing if it is 1."""
+    return {} if weight == 1 else {LEARNED: round(weight, 2) or False}
 
 
 def in_words(key: str) -> str:

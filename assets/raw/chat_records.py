@@ -13,6 +13,7 @@ go to `meta`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Container, Mapping, Sequence
 
@@ -21,10 +22,12 @@ from assets.raw.chat_forms import (
     NOTHING,
     ROLE_NAMES,
     as_json,
+    as_learned,
     as_messages,
     asked_and_answered,
     decoded,
     in_words,
+    is_weight,
     listed,
     read_calls,
     read_content,
@@ -32,6 +35,7 @@ from assets.raw.chat_forms import (
 )
 from assets.text.chat_messages import (
     ASSISTANT,
+    LEARNED,
     OPTIONS,
     TOOLS,
     ChatError,
@@ -76,6 +80,8 @@ def chat_text(fields: Mapping[str, object], field: str) -> tuple[str, dict[str, 
     fields = with_tools({key: fields[key] for key in fields if key not in asked}, field)
     if not any(message.role == ASSISTANT for message in messages):
         raise ChatError(f"chat has no assistant's message: nothing is learned - at `$.{field}`")
+    if weights := [value for key in MARKS if is_weight(value := fields.get(key)) and value]:
+        messages = [weighted(message, math.prod(weights)) for message in messages]
     before, prompt, of_prompt = read_prompt(fields, field, messages)
     system = read_system(fields, field, [*prompt, *messages])
     tools = read_tools(fields, field, [*system, *prompt, *messages])
@@ -88,6 +94,16 @@ def chat_text(fields: Mapping[str, object], field: str) -> tuple[str, dict[str, 
         raise ChatError(str(error).replace("`$[", f"`$.{field}[")) from None
     kept = ((before, of_prompt), (field, others))
     return text, rest | {key: each for key, each in kept if any(each)}
+
+
+def weighted(message: Message, weight: float) -> Message:
+    """Return a message of the assistant's with its weight in the loss times another one."""
+    if message.role != ASSISTANT or weight == 1:
+        return message
+    about = decoded(message.about or "{}", "$", "object")
+    assert isinstance(about, dict), "it was written here"
+    about |= as_learned(float(about.pop(LEARNED, 1)) * weight)
+    return message._replace(about=as_json(about) if about else "")
 
 
 def answer_of(fields: Mapping[str, object], field: str) -> tuple[list[object], list[str]]:
@@ -187,7 +203,9 @@ def is_unsaid(key: str, value: object, contents: Container[str]) -> bool:
         return False
     if LIKE_A_MASK.search(name):
         is_of_user = isinstance(value, str) and ROLE_NAMES.get(value.lower()) == "user"  # of NeMo
-        return not is_of_user and (name not in (*MARKS, "label") or value != 1)
+        is_one = name in (*MARKS, "label") and value == 1
+        is_obeyed = is_one or (key in MARKS and is_weight(value) and value > 0)
+        return not is_of_user and not is_obeyed
     if isinstance(value, int | float) or not LIKE_A_PROMPT.search(name):
         return False
     return not (isinstance(value, str) and value.strip() in contents)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 from msgspec import UNSET, UnsetType
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
 from assets.deduped.deduped_records import DEDUPED
@@ -86,7 +86,8 @@ NO_OFFSETS = {"offsets": False}  # of the config of earlier versions: their part
 TOKEN_COLUMNS = {
     "doc_id": "the document",
     "tokens": "token ids of its text, the end-of-document id last",
-    "loss_mask": "whether each token is learned, of conversations",
+    "loss_mask": "whether each token is learned, of conversations; with `learn: weights` its "
+    "weight in hundredths",
     "turns": "tokens of each turn's conversation, where `reasoning` is split_turns",
 }
 CHECKS = (
@@ -161,7 +162,11 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
         inputs = EncodeInputs(documents, loaded, form, is_trained, template)
         made_of = [config, part.fingerprint, [tokenizer.tokenizer_fingerprint]]
         tasks.append(maker.task(part.name, made_of, inputs, work_bytes=documents.bytes))
-    return Plan(tasks, config, provenance_of(tokenizer, deduped.fingerprint, is_chat or UNSET))
+    provenance = replace(
+        provenance_of(tokenizer, deduped.fingerprint, is_chat or UNSET),
+        has_loss_weights=(template is not None and template.learn == "weights") or UNSET,
+    )
+    return Plan(tasks, config, provenance)
 
 
 def plan_fill(

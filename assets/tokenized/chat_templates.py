@@ -30,13 +30,14 @@ class TemplateRefusal(ValueError):
 class ChatTemplate:
     """A Jinja template, and the variables that it sees besides the messages, such as bos_token.
 
-    `learn` says of which of the assistant's messages a model learns, `is_split` that each turn is
+    `learn` says of which of the assistant's messages a model learns, and whether their weights in
+    the loss are other than 0 and 1; `is_split` that each turn is
     learned in a conversation that ends there.
     """
 
     source: str
     variables: tuple[tuple[str, str], ...] = ()
-    learn: Literal["all", "last"] = "all"
+    learn: Literal["all", "last", "weights"] = "all"
     is_split: bool = False
 
 

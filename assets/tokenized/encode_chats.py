@@ -44,17 +44,18 @@ REJECTED_SCHEMA = {"doc_id": pl.String, "reason": pl.String, "error": pl.String}
 UNREADABLE, EMPTIED = "chat_unreadable", "empty_message"
 UNLEARNED = "nothing_learned"
 
-Bools = NDArray[np.bool_]
+Hundredths = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
 class EncodedChats:
     """Encoded conversations, as `encode_documents` returns documents, with their masks.
 
-    encoded: doc_id, tokens, loss_mask List(Boolean), True for a token that is learned, and `turns`
-    List(Int64), the tokens of each conversation that a document is split into; texts: what their
-    tokens spell without the marks around a document, String, in the same order; rejected: the
-    columns REJECTED_SCHEMA.
+    encoded: doc_id, tokens, loss_mask List(Boolean), True for a token that is learned, or
+    List(UInt8) with its weight in hundredths if the source wants weights, and `turns` List(Int64),
+    the tokens of each conversation that a document is split into; texts: what their tokens spell
+    without the marks around a document, String, in the same order; rejected: the columns
+    REJECTED_SCHEMA.
     """
 
     encoded: pl.DataFrame
@@ -75,13 +76,13 @@ class SpecialTokens(NamedTuple):
 class Pieces(NamedTuple):
     """A rendered conversation, cut at its special tokens.
 
-    `texts`, and in `learned` the spans of bytes in each that are; `special` has the (id, whether it
-    is learned) behind each text but the last.
+    `texts`, and in `learned` the (start, stop, weight) of bytes in each that are; `special` has the
+    (id, weight) behind each text but the last. Weights are in hundredths.
     """
 
     texts: list[str]
-    learned: list[list[tuple[int, int]]]
-    special: list[tuple[int, bool]]
+    learned: list[list[tuple[int, int, int]]]
+    special: list[tuple[int, int]]
 
 
 class RejectedChatError(ValueError):
@@ -106,7 +107,7 @@ def encode_chats(
     columns = ChatColumns(encoder, encoders.reference, form, special)
     for rows in slices_of(documents["text"].str.len_bytes().to_numpy()):
         columns.add(documents["doc_id"][rows], documents["text"][rows], template)
-    return columns.take()
+    return columns.take(template.learn == "weights")
 
 
 @dataclass
@@ -120,7 +121,7 @@ class ChatColumns:
     doc_ids: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     ids: list[NDArray[Any]] = field(default_factory=list)
-    masks: list[Bools] = field(default_factory=list)
+    masks: list[Hundredths] = field(default_factory=list)
     rejected: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def add(self, doc_ids: pl.Series, texts: pl.Series, template: ChatTemplate) -> None:
@@ -138,7 +139,7 @@ class ChatColumns:
         encoded = encode_pieces([chat for chat, _ in bare], self.encoder, self.reference)
         begin = [] if self.form.begin_id is None else [self.form.begin_id]
         for doc_id, (chat, ends), (ids, mask) in zip(kept, bare, encoded, strict=True):
-            flags = np.concatenate([np.zeros(len(begin), np.bool_), mask, [ends]])
+            flags = np.concatenate([np.zeros(len(begin)), mask, [ends]]).astype(np.uint8)
             if not flags[1:].any():  # nothing predicts the first token
                 self.rejected[doc_id] = UNLEARNED, "no token is the assistant's"
                 continue
@@ -148,8 +149,8 @@ class ChatColumns:
             self.ids.append(np.concatenate([np.array(part, self.form.dtype) for part in marked]))
             self.masks.append(flags)
 
-    def take(self) -> EncodedChats:
-        """Return what was added."""
+    def take(self, is_weighted: bool) -> EncodedChats:
+        """Return what was added, with flags or weights."""
         name, marks = self.reference.tokenizer.id_to_token, (self.form.end_id, self.form.begin_id)
         between = "".join(name(mark) or "" for mark in marks if mark is not None)
         columns = {"doc_id": self.doc_ids, "turns": [*map(len, self.ids)], "text": self.texts}
@@ -161,12 +162,12 @@ class ChatColumns:
         )
         offsets = np.cumsum([0, *documents["turns"].list.sum()], dtype=np.int64)
         ids = np.concatenate([np.zeros(0, self.form.dtype), *self.ids])
-        masks = np.concatenate([np.zeros(0, np.bool_), *self.masks])
+        masks = np.concatenate([np.zeros(0, np.uint8), *self.masks])
         encoded = pl.DataFrame(
             [
                 documents["doc_id"],
                 list_series(ids, offsets).alias("tokens"),
-                list_series(masks, offsets).alias("loss_mask"),
+                list_series(masks if is_weighted else masks > 0, offsets).alias("loss_mask"),
                 documents["turns"],
             ]
         )
@@ -277,13 +278,14 @@ def special_tokens(reference: ReferenceEncoder) -> SpecialTokens:
 def cut(rendered: Rendered, special: SpecialTokens) -> Pieces:
     """Cut a rendered conversation at its special tokens."""
     text = rendered.text
-    texts, learned, ids = list[str](), list[list[tuple[int, int]]](), list[tuple[int, bool]]()
+    texts, learned, ids = list[str](), list[list[tuple[int, int, int]]](), list[tuple[int, int]]()
     start = 0
     for found in special.pattern.finditer(text):
         texts.append(unquote(text[start : found.start()], special))
         learned.append(spans_within(rendered, start, found.start(), special))
-        is_learned = any(a < found.end() and b > found.start() for a, b in rendered.learned)
-        ids.append((special.ids[found[0].strip() or found[0]], is_learned))
+        spans = zip(rendered.learned, rendered.weights, strict=True)
+        weights = (w for (a, b), w in spans if a < found.end() and b > found.start())
+        ids.append((special.ids[found[0].strip() or found[0]], max(weights, default=0)))
         start = found.end()
     texts.append(unquote(text[start:], special))
     learned.append(spans_within(rendered, start, len(text), special))
@@ -292,19 +294,23 @@ def cut(rendered: Rendered, special: SpecialTokens) -> Pieces:
 
 def spans_within(
     rendered: Rendered, start: int, stop: int, special: SpecialTokens
-) -> list[tuple[int, int]]:
-    """Return what is learned of the characters [start, stop) of a text, as bytes from `start`."""
+) -> list[tuple[int, int, int]]:
+    """Return what is learned of the characters [start, stop) of a text, as bytes from `start`.
+
+    And the weight of each span.
+    """
 
     def byte_of(place: int) -> int:
         return len(unquote(rendered.text[start:place], special).encode())
 
-    within = ((max(a, start), min(b, stop)) for a, b in rendered.learned)
-    return [(byte_of(a), byte_of(b)) for a, b in within if a < b]
+    spans = zip(rendered.learned, rendered.weights, strict=True)
+    within = ((max(a, start), min(b, stop), weight) for (a, b), weight in spans)
+    return [(byte_of(a), byte_of(b), weight) for a, b, weight in within if a < b]
 
 
 def encode_pieces(
     chats: Sequence[Pieces], encoder: Encoder, reference: ReferenceEncoder
-) -> list[tuple[NDArray[np.uint32], Bools]]:
+) -> list[tuple[NDArray[np.uint32], Hundredths]]:
     """Return the ids and the mask of each conversation; texts of all are encoded together."""
     texts = [text for chat in chats for text in chat.texts]
     spans = [each for chat in chats for each in chat.learned]
@@ -312,7 +318,7 @@ def encode_pieces(
         return []
     ids, offsets = encoder.encode(texts)
     starts = byte_starts(pl.Series(texts, dtype=pl.String), ids, offsets, reference)
-    mask = np.zeros(ids.size, np.bool_)
+    mask = np.zeros(ids.size, np.uint8)
     for number, learned in enumerate(spans):
         if learned:
             these = slice(int(offsets[number]), int(offsets[number + 1]))
@@ -320,40 +326,42 @@ def encode_pieces(
             mask[these] = overlaps(starts[these], size, learned)
     encoded, piece = [], 0
     for chat in chats:
-        parts, flags = list[NDArray[np.uint32]](), list[Bools]()
+        parts, flags = list[NDArray[np.uint32]](), list[Hundredths]()
         for token in [*chat.special, None]:
             these = slice(int(offsets[piece]), int(offsets[piece + 1]))
             parts.append(ids[these])
             flags.append(mask[these])
             if token is not None:
                 parts.append(np.array([token[0]], np.uint32))
-                flags.append(np.array([token[1]], np.bool_))
+                flags.append(np.array([token[1]], np.uint8))
             piece += 1
         encoded.append((np.concatenate(parts), np.concatenate(flags)))
     return encoded
 
 
-def overlaps(starts: NDArray[np.uint32], size: int, spans: list[tuple[int, int]]) -> Bools:
-    """Return which tokens, that begin at these bytes of a text of `size`, overlap a span.
+def overlaps(
+    starts: NDArray[np.uint32], size: int, spans: list[tuple[int, int, int]]
+) -> Hundredths:
+    """Return the weights of tokens that begin at these bytes of a text of `size`: of their span.
 
     A token that reaches over the border of a span is learned, as in transformers.
     """
     first = starts.astype(np.int64)
     stop = np.append(first[1:], size)
-    found = np.zeros(len(first), np.bool_)
-    for start, end in spans:
-        found |= (first < end) & (stop > start)
+    found = np.zeros(len(first), np.uint8)
+    for start, end, weight in spans:
+        found[(first < end) & (stop > start)] = weight
     return found
 
 
-def without_marks(chat: Pieces, form: TokenFormat) -> tuple[Pieces, bool]:
-    """Leave out the ids of begin and end that a template wrote; return if the end was learned."""
+def without_marks(chat: Pieces, form: TokenFormat) -> tuple[Pieces, int]:
+    """Leave out the ids of begin and end that a template wrote; return the weight of the end."""
     texts, learned, special = chat
     if special and not texts[0] and special[0][0] == form.begin_id:
         texts, learned, special = texts[1:], learned[1:], special[1:]
     if special and not texts[-1] and special[-1][0] == form.end_id:
         return Pieces(texts[:-1], learned[:-1], special[:-1]), special[-1][1]
-    return Pieces(texts, learned, special), False
+    return Pieces(texts, learned, special), 0
 
 
 def spelled(chat: Pieces, special: SpecialTokens) -> str:

@@ -48,15 +48,20 @@ from assets.tokenized.marked_turns import (
 
 UNSAID = (LEARNED, "tool_call_id")  # what is known about a message and needs no text
 MARK_TURNS = "put the assistant's turn between {% generation %} and {% endgeneration %} in a copy"
+ALL = 100  # hundredths
 NOTHING = re.compile(r"(?!)")  # matches nowhere
 PROBE = (Message("user", "Hello"), Message(ASSISTANT, "Hello"))
 
 
 class Rendered(NamedTuple):
-    """Text of a conversation, and the spans of characters in it that are learned, ascending."""
+    """Text of a conversation, the spans of characters in it that are learned, ascending.
+
+    And for each the weight in the loss, in hundredths.
+    """
 
     text: str
     learned: list[Span]
+    weights: list[int]
 
 
 def render_chat(
@@ -103,14 +108,15 @@ class Rendering:
         if lost := self.left_out(whole, marked):
             raise TemplateRefusal(f"the template leaves out {lost}")
         if HAS_GENERATION.search(self.template.source):
-            return Rendered(whole.text, self.spans_learned(whole, marked))
+            return self.learned_spans(whole, marked)
         if whole.text != marked.text:
             raise TemplateRefusal(
                 "the template renders a message in another way when something is added to it, so "
                 f"that it is not known what is learned: {MARK_TURNS}"
             )
         learned = [i for i in self.answers if self.is_learned(i)]
-        return Rendered(whole.text, [(self.begin(marked, i), self.end(marked, i)) for i in learned])
+        spans = [(self.begin(marked, i), self.end(marked, i)) for i in learned]
+        return Rendered(whole.text, spans, [*map(self.weight, learned)])
 
     def text(self) -> str:
         """Return the text alone; TemplateRefusal if the template does not render it."""
@@ -130,10 +136,22 @@ class Rendering:
 
     def is_learned(self, number: int) -> bool:
         """Return whether neither the message nor the source says otherwise."""
-        is_last = number == self.last_answer
-        return bool(about(self.messages[number]).get(LEARNED, True)) and (
-            is_last or self.template.learn == "all"
-        )
+        return self.weight(number) > 0
+
+    def weight(self, number: int) -> int:
+        """Return the weight of a message in the loss, in hundredths.
+
+        TemplateRefusal for one besides 0 and 100 that the source does not want.
+        """
+        weight = round(100 * float(about(self.messages[number]).get(LEARNED, 1)))
+        if self.template.learn == "last" and number != self.last_answer:
+            return 0
+        if weight not in (0, ALL) and self.template.learn != "weights":
+            raise TemplateRefusal(
+                f"message {number} has the weight {weight / 100:g}, which a source with "
+                "`learn: weights` obeys"
+            )
+        return weight
 
     def left_out(self, whole: Marked, marked: Marked) -> str | None:
         """Return what was told to the template and changes nothing of its text."""
@@ -180,24 +198,25 @@ class Rendering:
         finally:
             self.tools, self.options = known
 
-    def spans_learned(self, whole: Marked, marked: Marked) -> list[Span]:
+    def learned_spans(self, whole: Marked, marked: Marked) -> Rendered:
         """Return what the template marks with `generation`, but for turns that are not learned."""
-        if all(map(self.is_learned, self.answers)):
-            return whole.spans
-        kept = []
+        if {*map(self.weight, self.answers)} == {ALL}:
+            return Rendered(whole.text, whole.spans, [ALL] * len(whole.spans))
+        found = Rendered(whole.text, [], [])
         for number, (start, stop) in enumerate(marked.spans):
             within = {
-                self.is_learned(i)
+                self.weight(i)
                 for i, each in marked.places.items()
                 if any(start <= place <= stop for place in each.values())
             }
             if len(within) > 1 or len(marked.spans) != len(whole.spans):
                 raise TemplateRefusal(
-                    "the template marks turns as one of which not all are learned"
+                    "the template marks turns as one of which not all are learned alike"
                 )
-            if within == {True}:
-                kept.append(whole.spans[number])
-        return kept
+            if weight := max(within, default=0):
+                found.learned.append(whole.spans[number])
+                found.weights.append(weight)
+        return found
 
     def begin(self, marked: Marked, number: int) -> int:
         """Return where the turn of an assistant begins, behind the generation prompt."""

@@ -35,10 +35,12 @@ class Source(SourceConfig, SourceFacts):
         "their middle; {}: the defaults; null: none",
     )
 
-    learn: Literal["all", "last"] = Field(
+    learn: Literal["all", "last", "weights"] = Field(
         default="all",
         exclude=True,
-        description="of conversations: every message of the assistant, or only its last one",
+        description="of conversations. all: every message of the assistant; last: only its last "
+        "one; weights: every one, times its weight in the loss (`weight: 0.5` of a message or "
+        "record, in hundredths up to 2.55)",
     )
 
     reasoning: Literal["as_template", "split_turns"] = Field(

@@ -1,7 +1,7 @@
 """Conversations through all stages: the answers of assistants are learned, and nothing else."""
 
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import yaml
 from builders import Build, hashes, open_corpus, write_jsonl
@@ -286,3 +286,51 @@ def test_formats_without_masks_are_refused(
     assert main(["build"]) != 0
     said = " ".join(capsys.readouterr().err.split())
     assert "mds has no place for loss masks, which source 'asked' (kind: chat) has" in said
+
+
+def test_messages_count_by_their_weights(tmp_path: Path, again: Again) -> None:
+    config = write_chat_corpus(tmp_path, shards={"formats": ["megatron", "parquet"]})
+    content = yaml.safe_load(config.read_text())
+    content["sources"][1]["learn"] = "weights"
+    content["phases"][0] |= {"loss_weights": {"asked": 2.0}}
+    content["phases"].append(content["phases"][0] | {"name": "written", "formats": ["parquet"]})
+    del content["phases"][1]["loss_weights"]
+    config.write_text(yaml.safe_dump(content))
+    records = [openai(number) for number in range(24)]
+    for record in records:
+        next(m for m in record["messages"] if m["role"] == "assistant")["weight"] = 0.07
+    write_jsonl(tmp_path / "input/asked/a.jsonl", records)
+    again(config)
+
+    rows = pl.read_parquet(tmp_path / "store/sharded/asked/parquet-*/*.parquet")
+    found = Counter(rows["loss_weight"].explode().to_list())
+    assert set(found) == {0, 7, 100}
+    [flat] = (tmp_path / "store/sharded/asked").glob("megatron-*/*.weights")
+    assert Counter(flat.read_bytes()) == found
+    loader, batch = batch_of(tmp_path)
+    documents, tokenizer = batch.documents, tokenizer_of(tmp_path)
+    texts = defaultdict(list)
+    for row, source in enumerate(batch.sources.tolist()):
+        for weight in {*batch.loss_weights[row].tolist()} - {0.0}:
+            tokens = batch.tokens[row][batch.loss_weights[row] == weight].tolist()
+            key = loader.sources[source], round(weight, 4)
+            texts[key].append(tokenizer.decode(tokens, skip_special_tokens=False))
+    assert set(texts) == {("prose", 1.0), ("asked", 0.14), ("asked", 2.0), ("told", 1.0)}
+    firsts = "".join(texts["asked", 0.14])
+    assert firsts.count(".0 ") == firsts.count(END) > 0 and ".1 " not in firsts
+    assert ((batch.loss_weights > 0) == documents.loss_mask).all()
+
+    written = pl.read_parquet(tmp_path / "store/mixed/written/parquet-*/*.parquet")
+    assert set(written["loss_weight"].explode().to_list()) == {0, 7, 100}
+    assert written.columns == ["num_tokens", "tokens", "loss_weight", "spans"]
+
+
+def test_weights_that_a_source_does_not_want_are_refused(tmp_path: Path, again: Again) -> None:
+    config = write_chat_corpus(tmp_path)
+    records = [openai(number) for number in range(24)]
+    records[5]["weight"] = 0.5
+    write_jsonl(tmp_path / "input/asked/a.jsonl", records)
+    again(config)
+    paths = (tmp_path / "store/tokenized/asked").glob("*.rejected.parquet")
+    [error] = pl.concat(map(pl.read_parquet, paths))["error"].to_list()
+    assert "has the weight 0.5, which a source with `learn: weights` obeys" in error

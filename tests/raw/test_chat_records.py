@@ -3,7 +3,15 @@
 from prelude import Any, given, json, pytest, st
 from tables import cases
 
-from assets.raw.chat_forms import HARMLESS, MARKS, NOTHING, SPOKEN, as_json, in_words
+from assets.raw.chat_forms import (
+    HARMLESS,
+    MARKS,
+    NOTHING,
+    SPOKEN,
+    as_json,
+    in_words,
+    is_weight,
+)
 from assets.raw.chat_records import chat_text
 from assets.raw.readers.input_record import document_columns
 from assets.text.chat_messages import TOOLS, ChatError, Message, split_messages
@@ -93,7 +101,10 @@ assistant | training | False | unlearned
 assistant | trainable | 0.0 | unlearned
 assistant | loss_weight | 0 | unlearned
 # a mask that the text cannot say
-assistant | weight | 0.5 | refused
+assistant | weight | 0.07 | weighted
+assistant | train | 2.5 | weighted
+assistant | weight | 0.333 | refused
+assistant | weight | 3 | refused
 assistant | loss | "false" | refused
 assistant | mask | True | refused
 assistant | mask | False | refused
@@ -139,9 +150,13 @@ def test_a_key_of_a_message_is_told_or_obeyed_or_harmless_or_named(
     turns = [*TURNS, {"role": role, "content": "t", key: value}]
     if fate != "refused":
         messages, rest = read(messages=turns)
-        is_other = fate in ("kept", "unlearned") and value is not None
+        is_other = fate in ("kept", "unlearned", "weighted") and value is not None
         others = {"messages": [{}, {}, {key: value}]} if is_other else {}
-        about = {"unlearned": {"learned": False}, "told": {key: value}}.get(fate)
+        about = {
+            "unlearned": {"learned": False},
+            "weighted": {"learned": value},
+            "told": {key: value},
+        }.get(fate)
         said = Message(role, "t", about=as_json(about) if about else "")
         assert (messages, rest) == ([*ASKED, said], {"id": 7} | others)
     else:
@@ -164,7 +179,8 @@ def test_no_message_with_an_unknown_key_is_learned(
     spoken = ("name",) if role == "user" else SPOKEN["assistant"]
     is_known = key in (role_key, text_key, *spoken) or in_words(key) in HARMLESS
     marked = (0, 1) if role != "user" else (0,)
-    if not is_known and value not in NOTHING and (key not in MARKS or value not in marked):
+    is_marked = value in marked or (role != "user" and is_weight(value))
+    if not is_known and value not in NOTHING and (key not in MARKS or not is_marked):
         with pytest.raises(ChatError):
             read(messages=turns)
 
@@ -177,7 +193,9 @@ assistant_masks | [[0, 1]] | refused
 label | False | refused
 label | "bad" | refused
 labels | [0, 1] | refused
-weight | 0.3 | refused
+weight | 0.3 | weighted
+weight | 0.333 | refused
+weight | 0 | refused
 loss_weights | [0, 1] | refused
 train | False | refused
 train_on_inputs | True | refused
@@ -205,11 +223,22 @@ rejected | [{"role": "assistant", "content": "no"}] | kept
 reward | 0.1 | kept
 """)
 def test_a_key_beside_the_messages_is_kept_or_named(key: str, value: Any, fate: str) -> None:
-    if fate == "kept":
+    if fate == "weighted":
+        weighted = [*ASKED[:-1], ASKED[-1]._replace(about=as_json({"learned": value}))]
+        assert read(**{key: value}) == (weighted, {"id": 7, key: value})
+    elif fate == "kept":
         assert read(**{key: value}) == (ASKED, {"id": 7, key: value})
     else:
         with pytest.raises(ChatError, match=rf"chat has `{key}`, .* at `\$\.{key}`"):
             read(**{key: value})
+
+
+def test_weights_of_a_record_and_of_its_messages_are_multiplied() -> None:
+    turns = [{"role": "assistant", "content": "a", "weight": 0.5}, {"role": "user", "content": "q"}]
+    messages, _ = read(messages=[turns[1], turns[0]], loss_weight=0.3)
+    assert [message.about for message in messages] == ["", '{"learned":0.15}']
+    messages, _ = read(messages=[turns[1], turns[0]], weight=2)
+    assert [message.about for message in messages] == ["", ""]
 
 
 QUESTION = {"role": "user", "content": "q", "id": 1}

@@ -21,7 +21,7 @@ PLAIN = (
 
 @pytest.mark.parametrize("source", [CHATML, PLAIN], ids=["generation", "prefix"])
 def test_content_and_end_of_turn_are_learned(source: str) -> None:
-    text, learned = render_chat(ChatTemplate(source), CHAT, END)
+    text, learned, _ = render_chat(ChatTemplate(source), CHAT, END)
     assert [text[a:b] for a, b in learned] == ["Yes.<|im_end|>"]
 
 
@@ -34,7 +34,7 @@ GREETED = [Message("assistant", "Hello."), *CHAT]
     ids=["nothing", "a preamble", "none of no messages"],
 )
 def test_a_turn_that_begins_is_learned_as_later_ones_are(before: str) -> None:
-    text, learned = render_chat(ChatTemplate(before + PLAIN), GREETED, END)
+    text, learned, _ = render_chat(ChatTemplate(before + PLAIN), GREETED, END)
     assert [text[a:b] for a, b in learned] == ["Hello.<|im_end|>", "Yes.<|im_end|>"]
 
 
@@ -57,7 +57,7 @@ WITH_TOOLS = [Message(TOOLS, '[{"name":"weather"}]'), Message("system", "Brief."
 
 
 def test_tools_are_rendered_with_the_system_prompt() -> None:
-    text, learned = render_chat(ChatTemplate(CHATML), WITH_TOOLS, END)
+    text, learned, _ = render_chat(ChatTemplate(CHATML), WITH_TOOLS, END)
     system = 'Brief.\n\n<tools>\n{"name":"weather"}\n</tools>'
     assert text.startswith(f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\nHi")
     assert [text[a:b] for a, b in learned] == ["Yes.<|im_end|>"]
@@ -99,7 +99,7 @@ def test_a_template_that_leaves_out_a_turn_refuses(role: str, result: str) -> No
 )
 def test_a_turn_in_another_form_is_not_left_out(content: str) -> None:
     source = PLAIN.replace("m.content", content)
-    text, learned = render_chat(ChatTemplate(source), WITH_RESULT, END)
+    text, learned, _ = render_chat(ChatTemplate(source), WITH_RESULT, END)
     assert len(learned) == 2 and text.count("<|im_end|>") == len(WITH_RESULT)
 
 
@@ -137,7 +137,7 @@ def test_the_token_that_ends_a_turn_is_learned_where_it_stands(
 ) -> None:
     last = f"{{{{ {end!r} if loop.last and not add_generation_prompt else {turn!r} }}}}"
     source = f"{{% for m in messages %}}{TURN}{last}{{% endfor %}}{HEAD}"
-    text, spans = render_chat(ChatTemplate(source), TWICE, SPECIAL)
+    text, spans, _ = render_chat(ChatTemplate(source), TWICE, SPECIAL)
     assert [text[a:b] for a, b in spans] == learned
 
 
@@ -158,7 +158,7 @@ def test_what_the_generation_prompt_opens_is_not_learned(opened: str, learned: l
     )
     think = opened.removesuffix("\n</think>")
     template = ChatTemplate(source, (("think", think),))
-    text, spans = render_chat(template, THOUGHT, SPECIAL)
+    text, spans, _ = render_chat(template, THOUGHT, SPECIAL)
     assert [text[a:b] for a, b in spans] == learned
 
 
@@ -170,7 +170,7 @@ def test_the_head_of_a_turn_may_be_written_by_the_question_before_it() -> None:
         "{% elif m.content is none %}" + CALL_OF + "<|calls|><|end|>"
         "{% else %}{{ m.content }}<|end|>{% endif %}{% endfor %}"
     )
-    text, spans = render_chat(ChatTemplate(source), WITH_CALL, SPECIAL)
+    text, spans, _ = render_chat(ChatTemplate(source), WITH_CALL, SPECIAL)
     called = '<|call|>weather{"city": "Bern"}<|calls|><|end|>'
     assert text == f"<|user|>Q?<|assistant|>{called}<|result|>12<|results|>B.<|end|>"
     assert [text[a:b] for a, b in spans] == [called, "B.<|end|>"]
@@ -193,21 +193,32 @@ def test_arguments_are_an_object_and_a_text(written: str, said: str, calls: str)
     call = CALL_OF.replace("{{ c.function.arguments }}", written)
     source = f"{{% for m in messages %}}{TURN}{call}<|end|>{{% endfor %}}{HEAD}"
     chat = [m._replace(tool_calls=calls) if m.tool_calls else m for m in WITH_CALL]
-    text, spans = render_chat(ChatTemplate(source), chat, SPECIAL)
+    text, spans, _ = render_chat(ChatTemplate(source), chat, SPECIAL)
     assert [text[a:b] for a, b in spans] == [f"<|call|>weather{said}<|end|>", "B.<|end|>"]
 
 
 @pytest.mark.parametrize("source", [CHATML, PLAIN], ids=["generation", "prefix"])
 def test_a_turn_that_is_marked_otherwise_is_not_learned(source: str) -> None:
     chat = [*TWICE[:1], TWICE[1]._replace(about='{"learned":false}'), *TWICE[2:]]
-    text, spans = render_chat(ChatTemplate(source), chat, END)
+    text, spans, _ = render_chat(ChatTemplate(source), chat, END)
     assert [text[a:b] for a, b in spans] == ["B.<|im_end|>"]
+
+
+@pytest.mark.parametrize("source", [CHATML, PLAIN], ids=["generation", "prefix"])
+def test_a_turn_has_its_weight_if_the_source_says_so(source: str) -> None:
+    chat = [*TWICE[:1], TWICE[1]._replace(about='{"learned":0.07}'), *TWICE[2:]]
+    text, spans, weights = render_chat(ChatTemplate(source, learn="weights"), chat, END)
+    assert [text[a:b] for a, b in spans] == ["A.<|im_end|>", "B.<|im_end|>"]
+    assert weights == [7, 100]
+    assert render_chat(ChatTemplate(source), TWICE, END).weights == [100, 100]
+    with pytest.raises(TemplateRefusal, match="message 1 has the weight 0.07, which a source with"):
+        render_chat(ChatTemplate(source), chat, END)
 
 
 @pytest.mark.parametrize("source", [CHATML, PLAIN], ids=["generation", "prefix"])
 def test_only_the_last_answer_is_learned_if_the_source_says_so(source: str) -> None:
     for chat in (TWICE, [*TWICE, Message("user", "more?")]):
-        text, spans = render_chat(ChatTemplate(source, learn="last"), chat, END)
+        text, spans, _ = render_chat(ChatTemplate(source, learn="last"), chat, END)
         assert [text[a:b] for a, b in spans] == ["B.<|im_end|>"]
     unlearned = [*TWICE[:3], TWICE[3]._replace(about='{"learned":false}')]
     assert render_chat(ChatTemplate(source, learn="last"), unlearned, END).learned == []
@@ -239,7 +250,7 @@ def test_the_reasoning_of_a_turn_that_is_split_is_not_left_out() -> None:
     last = "{% if loop.last %}{{ m.reasoning_content }}|{% endif %}{{ m.content }}"
     template = ChatTemplate(PLAIN.replace("{{ m.content }}", last), is_split=True)
     for chat in conversations_of_turns(THOUGHT):
-        text, [(start, stop)] = render_chat(template, chat, END)
+        text, [(start, stop)], _ = render_chat(template, chat, END)
         assert text[start:stop] == f"so|{chat[-1].content}<|im_end|>"
     [twice] = conversations_of_turns([*THOUGHT[:2], THOUGHT[3]])
     with pytest.raises(TemplateRefusal, match="the assistant message says as reasoning"):
@@ -249,7 +260,7 @@ def test_the_reasoning_of_a_turn_that_is_split_is_not_left_out() -> None:
 def test_earlier_reasoning_may_be_left_out_by_a_template_that_knows_it() -> None:
     last = "{% if loop.last %}{{ m.reasoning_content }}|{% endif %}{{ m.content }}"
     source = PLAIN.replace("{{ m.content }}", last)
-    text, spans = render_chat(ChatTemplate(source), THOUGHT, END)
+    text, spans, _ = render_chat(ChatTemplate(source), THOUGHT, END)
     assert [text[a:b] for a, b in spans] == ["A.<|im_end|>", "so|B.<|im_end|>"]
     with pytest.raises(TemplateRefusal, match="the assistant message says as reasoning"):
         render_chat(ChatTemplate(PLAIN), [*THOUGHT[:3], TWICE[3]], END)
@@ -291,7 +302,7 @@ def test_the_clock_stands_still() -> None:
 
 def test_chatml_has_reasoning_and_calls() -> None:
     chat = [m._replace(reasoning="so") if m.tool_calls else m for m in WITH_CALL]
-    text, spans = render_chat(ChatTemplate(CHATML), chat, END)
+    text, spans, _ = render_chat(ChatTemplate(CHATML), chat, END)
     called = '<tool_call>\n{"name":"weather","arguments":{"city":"Bern"}}\n</tool_call>'
     thought = f"<think>\nso\n</think>\n\n{called}<|im_end|>"
     assert [text[a:b] for a, b in spans] == [thought, "B.<|im_end|>"]
