@@ -251,7 +251,7 @@ def test_turns_that_are_split_have_each_reasoning_once(name: str, chat: str) -> 
     text, _ = chat_text({"messages": THINKING[chat], "tools": [TOOL]}, "messages")
     turns = conversations_of_turns(split_messages(text))
     rendered = [render_chat(template, turn, SPECIAL) for turn in turns]
-    learned = "".join(text[a:b] for text, spans in rendered for a, b in spans)
+    learned = "".join(text[a:b] for text, spans, _ in rendered for a, b in spans)
     thoughts = [turn["reasoning"] for turn in THINKING[chat] if "reasoning" in turn]
     assert [learned.count(each) for each in thoughts] == [1] * len(thoughts)
 
@@ -269,7 +269,7 @@ def test_what_is_learned_is_what_trl_marks(name: str) -> None:
     for chat in CHATS:
         theirs = rendered_by_transformers(marked, name, chat, is_marked=True)
         try:
-            text, learned = rendered_here(source, name, chat)
+            text, learned, _ = rendered_here(source, name, chat)
         except TemplateRefusal:
             continue
         if theirs is None or theirs[0].removesuffix("<|user|>") != text:
