@@ -93,6 +93,23 @@ def test_batches_say_where_documents_end(built: Path) -> None:
     assert learned > 1000
 
 
+def test_padding_is_not_learned_without_documents_either(built: Path) -> None:
+    [whole, plain] = (
+        CorpusLoader(
+            built / "store", "main", options=LoaderOptions(with_documents=is_wanted)
+        ).samples(range(20))
+        for is_wanted in (True, False)
+    )
+    assert whole.documents is not None and plain.loss_mask is not None
+    edges = pairwise(whole.documents.cu_seqlens.tolist())
+    for (first, stop), count in zip(
+        edges, np.diff(whole.documents.cu_seqlens_unpadded).tolist(), strict=True
+    ):
+        of_document = plain.loss_mask.reshape(-1)[first:stop]
+        assert not of_document[count:].any()
+    assert plain.loss_mask.sum() > whole.documents.loss_mask.sum()  # the first tokens of texts
+
+
 def test_all_answers_are_learned(built: Path) -> None:
     rows = pl.read_parquet(built / "store/sharded/told/parquet-*/*.parquet")
     flags = rows["loss_mask"].list.sum().sum()
