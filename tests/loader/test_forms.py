@@ -86,3 +86,13 @@ def test_documents_do_not_see_each_other_whatever_the_model_does_by_default(
         with torch.no_grad():
             one, two = (model(**each).logits[0] for each in (given, other))
         assert (one[4:6] == two[4:6]).all() and (one[:4] != two[:4]).any()
+
+
+def test_ranks_have_the_chunks_that_count_from_both_ends_of_each_document() -> None:
+    torch = peer("torch")
+    from corpus_loader.trainers.forms import chunks_of_rank
+
+    edges = torch.tensor([0, 8, 24], dtype=torch.int32)
+    assert chunks_of_rank(edges, 0, 2).tolist() == [0, 1, 6, 7, *range(8, 12), *range(20, 24)]
+    assert chunks_of_rank(edges, 1, 2).tolist() == [*range(2, 6), *range(12, 20)]
+    assert chunks_of_rank(edges, 0, 1).tolist() == [*range(24)]
