@@ -119,7 +119,7 @@ class BucketedNumbers(msgspec.Struct, frozen=True):
 
 
 class ClassFacts(msgspec.Struct, frozen=True):
-    """Score and limits of the classes that documents were packed in; see `QualityClasses`."""
+    """Score and limits of the classes that documents were packed in; see `DocumentClasses`."""
 
     score: str
     limits: tuple[float, ...]
