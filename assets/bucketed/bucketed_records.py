@@ -140,6 +140,6 @@ def layout_of(manifest: BucketedManifest) -> BucketLayout:
     return BucketLayout.of(manifest.config)
 
 
-BUCKETED = StageRecords(stage_names.BUCKETED, "5", BucketedProvenance, BucketedNumbers)
+BUCKETED = StageRecords(stage_names.BUCKETED, "6", BucketedProvenance, BucketedNumbers)
 HELD_OUT = StageRecords(stage_names.HELD_OUT, "1", HeldOutProvenance, HeldOutNumbers)
 LEAKAGE = StageRecords(stage_names.LEAKAGE, "1", LeakageProvenance, LeakageNumbers)
