@@ -28,6 +28,7 @@ from assets.bucketed.document_chunks import (
     truncate,
     whole,
 )
+from assets.bucketed.likeness import near_names
 from assets.bucketed.packing import (
     count_sequences,
     number_by_first_segment,
@@ -86,6 +87,8 @@ def make_sequences(
     if groups is None:
         groups = Groups((), np.zeros(len(kept), np.uint8))
     names = document_names(tables)
+    if config.neighbours:
+        names = near_names(tables, names)
     segments, arranged, buckets = arrange_groups(kept, names, config, groups, is_whole)
     sequence, buckets = number_by_first_segment(arranged, buckets)
     used = sum_tokens(sequence, segments.lengths)
@@ -175,7 +178,10 @@ def _pack(
         segments = split(num_tokens, length, config.overlap)
     most, seed = config.max_documents, config.seed
     named = segment_names(names, segments)
-    return segments, pack_segments(segments.lengths, named, length, max_segments=most, seed=seed)
+    near = names[segments.documents] if config.neighbours else None
+    return segments, pack_segments(
+        segments.lengths, named, length, max_segments=most, seed=seed, near=near
+    )
 
 
 def _decompose(

@@ -27,20 +27,33 @@ from corpus_loader.permutation import UInt64s, derive_key, mix64
 NO_LIMIT = 1 << 40  # segments of a sequence
 GROUP_TOKENS = 1 << 22  # most of a group: with a quarter of it packing takes twice as long
 GROUP_SEQUENCES = 64  # of a group at least, however long: of fewer hardly any are full
+NEAR_SEQUENCES = 16  # of a group of documents alike: of fewer, documents are not more alike
 KEY_BITS = 64
 QUARTERS = 4
+HIGH, LOW = np.uint64(0xFFFF_FFFF_0000_0000), np.uint64(0xFFFF_FFFF)  # halves of a key
 
 
 def pack_segments(
-    lengths: Int64s, names: UInt64s, sequence_length: int, *, max_segments: int | None, seed: int
+    lengths: Int64s,
+    names: UInt64s,
+    sequence_length: int,
+    *,
+    max_segments: int | None,
+    seed: int,
+    near: UInt64s | None = None,
 ) -> Int64s:
     """Return the sequence of each segment, int64 [n]; lengths are 1 to `sequence_length`.
 
     `names`, uint64 [n], tell segments apart, whatever else there is. Sequences are numbered from 0
-    without gaps; a sequence has at most `max_segments`.
+    without gaps; a sequence has at most `max_segments`. Segments with equal first 32 bits of
+    `near`, uint64 [n], are packed together in groups as small as fill sequences.
     """
     keys = mix64(names ^ np.uint64(derive_key(seed, "pack")))
+    if near is not None:
+        keys = near & HIGH | keys & LOW
     packing = GroupedPacking(lengths, keys, sequence_length, max_segments or NO_LIMIT)
+    if near is not None:
+        packing.group_tokens = NEAR_SEQUENCES * sequence_length
     packing.pack(range(len(lengths)), 0, KEY_BITS)
     return packing.sequences()
 

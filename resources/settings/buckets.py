@@ -121,7 +121,9 @@ MOST_BUCKETS = 256  # a bucket's index is a UInt8, over all groups
 LONG = "long_conversations"  # in the fingerprints of conversations alone
 PACKING_KEYS = ("sequence_length", "max_documents", "seed")
 KEYS_OF_MODE: dict[str, frozenset[str]] = {
-    "pack": frozenset({*PACKING_KEYS, LONG, "long_documents", "overlap", "extend_rests"}),
+    "pack": frozenset(
+        {*PACKING_KEYS, LONG, "long_documents", "overlap", "extend_rests", "neighbours"}
+    ),
     "buckets": frozenset({"edges"}),
     "concat": frozenset({"sequence_length", LONG}),
     "decompose": frozenset({*PACKING_KEYS, LONG, "min_length"}),
@@ -208,6 +210,12 @@ class BucketConfig(FrozenModel):
         "is packed alone. More pad less, take more memory (4 bytes per token), and are packed "
         "again when a document among them changes. Where it is not given, as many as 1,024 "
         "sequences have, but 8,388,608 to 33,554,432",
+    )
+    neighbours: Literal["similar"] | None = Field(
+        default=None,
+        exclude_if=lambda neighbours: neighbours is None,  # configs without it keep fingerprints
+        description="pack: documents that come into the same sequence. similar: those with rarer "
+        "tokens in common; null: any",
     )
     seed: int = Field(
         default=0,
