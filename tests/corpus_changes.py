@@ -407,7 +407,7 @@ OF_CHATS: dict[str, Change] = OF_ALL | {
 }
 CHANGES = {
     "texts in buckets": OF_TEXTS | {"a custom rule": a_custom_rule},
-    "packed chats": OF_CHATS,
+    "packed chats": OF_CHATS | {"neighbours": key("buckets.neighbours", "similar", None)},
     "decomposed texts": OF_TEXTS
     | {
         "the reader of a plug-in": code_of_a_plug_in("reader", 'b"\\n".join(', 'b" w{} ".join('),
