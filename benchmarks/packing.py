@@ -41,6 +41,7 @@ from assets.bucketed.packing import (  # noqa: E402
     GroupedPacking,
     count_sequences,
     pack_segments,
+    packing_keys,
 )
 from corpus_loader.permutation import UInt64s, mix64  # noqa: E402
 
@@ -96,7 +97,7 @@ def count_tokens(tables: list[pl.DataFrame]) -> NDArray[np.int64]:
 
 def pack(pieces: Segments, names: UInt64s, length: int) -> NDArray[np.int64]:
     """The sequence of each piece."""
-    return pack_segments(pieces.lengths, names, length, max_segments=None, seed=0)
+    return pack_segments(pieces.lengths, packing_keys(names, 0), length, max_segments=None)
 
 
 def print_padding(
@@ -131,7 +132,7 @@ def print_multiples(num_tokens: NDArray[np.int64], names: UInt64s, length: int) 
         length
         * count_sequences(
             pack_segments(
-                pieces.lengths, named, length, max_segments=None, seed=0, multiple=multiple
+                pieces.lengths, packing_keys(named, 0), length, max_segments=None, multiple=multiple
             )
         )
         for multiple in (1, *MULTIPLES)

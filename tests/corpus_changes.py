@@ -28,6 +28,9 @@ RULES = [CustomRule("marked", pl.col("text").str.count_matches("{word}"), maximu
 """
 CLASSES = {"score": "meta.n", "limits": [0.5, 10, 20]}  # a percentile is a share
 FEW, MANY = [[0.5, 1], [10, 1], [20, 0], [99, 2]], [[0.5, 2], [10, 1], [20, 1], [99, 3]]
+BY_LENGTH = {"score": "tokens", "limits": [200]}
+PACKED = {"mode": "pack", "sequence_length": 384, "classes": BY_LENGTH}  # some chats are longer
+FEW_LONG, MANY_LONG = {0: 0.8, 200: 0.2}, {0: 0.3, 200: 0.7}
 RULES = CONFIG["filters"]["rules"] | {
     "opt_out": {"domains_file": "opted_out.txt"},
     "metadata": {"blocked_licenses": ["nd"], "blocked_domains_file": "blocked.txt"},
@@ -136,8 +139,11 @@ def chat_corpus(folder: Path, **changes: Any) -> Path:
     settings = {
         "shards": {"target_bytes": 4096, "rewrite_share": 1, "formats": list(MASK_FORMATS)},
         "holdout": {"share": 0.1},
-        "buckets": {"mode": "pack", "sequence_length": 384},  # some conversations are longer
-        "phases": [{"name": "main", "weighting": "natural", "batch_samples": 4}],
+        "buckets": PACKED,
+        "phases": [
+            {"name": "main", "weighting": "natural", "batch_samples": 4},
+            {"name": "long", "weighting": "natural", "batch_samples": 4, "lengths": FEW_LONG},
+        ],
     }
     config = write_chat_corpus(folder, **settings | changes)
     path = folder / "input/asked/a.jsonl"
@@ -161,9 +167,7 @@ CORPORA: dict[str, Callable[[Path], Path]] = {
     ),
     "packed chats": chat_corpus,
     "decomposed texts": plug_in_corpus,
-    "concatenated chats": lambda folder: chat_corpus(
-        folder, buckets={"mode": "concat", "sequence_length": 384}
-    ),
+    "concatenated chats": lambda folder: chat_corpus(folder, buckets=PACKED | {"mode": "concat"}),
 }
 
 
@@ -405,13 +409,15 @@ OF_CHATS: dict[str, Change] = OF_ALL | {
         "tool_calls", lambda step: [{"name": "f", "arguments": {"n": step}}]
     ),
     "the end of answers is learned, or not": the_end_of_answers_is_learned_or_not,
+    "lengths": key("phases.1.lengths", MANY_LONG, FEW_LONG),
+    "limits of lengths": key("buckets.classes.limits", [200, 300], [200]),
     "long conversations": key("buckets.long_conversations", "drop", "cut_turns"),
     "sequence_length": key("buckets.sequence_length", 256, 512),
     "pad_documents_to": key("buckets.pad_documents_to", 16, 1),
 }
 CHANGES = {
     "texts in buckets": OF_TEXTS | {"a custom rule": a_custom_rule},
-    "packed chats": OF_CHATS,
+    "packed chats": OF_CHATS | {"neighbours": key("buckets.neighbours", "similar", None)},
     "decomposed texts": OF_TEXTS
     | {
         "the reader of a plug-in": code_of_a_plug_in("reader", 'b"\\n".join(', 'b" w{} ".join('),

@@ -119,7 +119,7 @@ class BucketedNumbers(msgspec.Struct, frozen=True):
 
 
 class ClassFacts(msgspec.Struct, frozen=True):
-    """Score and limits of the classes that documents were packed in; see `QualityClasses`."""
+    """Score and limits of the classes that documents were packed in; see `DocumentClasses`."""
 
     score: str
     limits: tuple[float, ...]
@@ -140,6 +140,6 @@ def layout_of(manifest: BucketedManifest) -> BucketLayout:
     return BucketLayout.of(manifest.config)
 
 
-BUCKETED = StageRecords(stage_names.BUCKETED, "5", BucketedProvenance, BucketedNumbers)
+BUCKETED = StageRecords(stage_names.BUCKETED, "6", BucketedProvenance, BucketedNumbers)
 HELD_OUT = StageRecords(stage_names.HELD_OUT, "1", HeldOutProvenance, HeldOutNumbers)
 LEAKAGE = StageRecords(stage_names.LEAKAGE, "1", LeakageProvenance, LeakageNumbers)

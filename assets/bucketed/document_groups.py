@@ -1,8 +1,8 @@
 """Groups of documents that are packed by themselves, and documents that are left out.
 
 Documents that are held out of training are a group of their own (`VALIDATION`), and so is each of
-`buckets.classes`: by a score of `filtered`, or a field of `meta`. Documents for training that are
-much like a held-out one are in no sequence.
+`buckets.classes`: by a score of `filtered`, a field of `meta`, or their tokens. Documents for
+training that are much like a held-out one are in no sequence.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from assets.bucketed.bucketed_records import HELD_OUT, LEAKAGE, SHARES, LeakageManifest
 from assets.bucketed.make_sequences import Groups
+from assets.bucketed.sequences import count_tokens
 from assets.deduped.minhash.meta_fields import field_values, finite, numbers_of
 from assets.deduped.signed_files import clustered_documents
 from resources.corpus import Corpus
-from resources.settings.buckets import VALIDATION, QualityClasses, class_names
+from resources.settings.buckets import TOKENS, VALIDATION, DocumentClasses, class_names
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest
 from resources.store.store import StoreError
@@ -35,7 +36,7 @@ META = "meta."
 class ScoredParts:
     """Files with the scores of the documents of some parts, and the fingerprints of the parts."""
 
-    classes: QualityClasses
+    classes: DocumentClasses
     files: tuple[PublishedFile, ...]
     fingerprints: tuple[str, ...]
 
@@ -57,10 +58,12 @@ class Decisions:
 class WindowGroups:
     """Names of the groups of a window's documents, sorted, and what decides them.
 
-    `like_held_out`: ids of the documents that are left out for what they share with a held-out one.
+    `by_tokens`: limits of classes by the documents' own lengths. `like_held_out`: ids of the
+    documents that are left out for what they share with a held-out one.
     """
 
     names: tuple[str, ...] = ()
+    by_tokens: tuple[float, ...] = ()
     scored: ScoredParts | None = None
     decisions: Decisions | None = None
     like_held_out: tuple[str, ...] = ()
@@ -83,7 +86,11 @@ class WindowGroups:
         groups = Groups(self.names, np.zeros(sum(table.height for table in tables), np.uint8))
         if self.decisions is not None:
             groups = hold_out(groups, tables, self.decisions)
-        return groups if self.scored is None else in_classes(groups, tables, self.scored)
+        if self.by_tokens:
+            return in_classes(groups, count_tokens(tables).astype(np.float64), self.by_tokens)
+        if self.scored is None:
+            return groups
+        return in_classes(groups, scores_of(tables, self.scored), self.scored.classes.limits)
 
     def left_out(self, tables: Sequence[pl.DataFrame]) -> NDArray[np.bool_] | None:
         """Mark the documents that are left out, bool [n]; None if none is."""
@@ -98,13 +105,16 @@ class WindowGroups:
 class SourceGroups:
     """Groups of a source's documents: their scores, decisions and likeness, by part.
 
-    classes  names of the classes, sorted; none if the documents have no score
-    scored   the filtered documents with the scores, if there are classes
-    decided  file of the decisions on each part, and digest of what it holds out; None: no `holdout`
-    like     ids of documents that are much like a held-out one, by part
+    classes    names of the classes, sorted; none if the documents have no score
+    by_tokens  limits of the classes, if they are of the documents' own lengths
+    scored     the filtered documents with the scores, if they are of a score
+    decided    file of the decisions on each part, and digest of what it holds out; None: no
+               `holdout`
+    like       ids of documents that are much like a held-out one, by part
     """
 
     classes: tuple[str, ...]
+    by_tokens: tuple[float, ...]
     scored: Manifest[Any, Any] | None
     decided: Mapping[str, Decisions] | None
     like: Mapping[str, list[str]]
@@ -115,6 +125,7 @@ class SourceGroups:
         scored = scored_parts(corpus, self.scored, names) if self.scored else None
         return WindowGroups(
             tuple(sorted([*self.classes, *(decisions.groups if decisions else ())])),
+            self.by_tokens,
             scored,
             decisions,
             tuple(doc_id for name in names for doc_id in self.like.get(name, ())),
@@ -124,18 +135,19 @@ class SourceGroups:
 def groups_of_source(corpus: Corpus, source: str) -> SourceGroups:
     """Return what decides the groups of a source's documents."""
     classes, scored = corpus.settings.buckets.classes, scored_documents(corpus, source)
-    names = sorted(class_names(classes.limits)) if classes and scored else ()
+    by_tokens = classes.limits if classes and classes.score == TOKENS else ()
+    names = sorted(class_names(classes.limits)) if classes and (scored or by_tokens) else ()
     decided, like = decided_parts(corpus, source), left_out_documents(corpus, source)
-    return SourceGroups(tuple(names), scored, decided, like)
+    return SourceGroups(tuple(names), by_tokens, scored, decided, like)
 
 
 def scored_documents(corpus: Corpus, source: str) -> Manifest[Any, Any] | None:
     """Return the filtered documents that the classes of a source come from.
 
-    None if there are no classes, or the filters of the source do not store the score.
+    None if they come from none, or the filters of the source do not store the score.
     """
     classes = corpus.settings.buckets.classes
-    if classes is None:
+    if classes is None or classes.score == TOKENS:
         return None
     manifest = clustered_documents(corpus, source)
     if classes.score.startswith(META) or not manifest.parts:
@@ -231,20 +243,23 @@ def hold_out(groups: Groups, tables: Sequence[pl.DataFrame], decisions: Decision
     return replace(groups, of_documents=of_documents)
 
 
-def in_classes(groups: Groups, tables: Sequence[pl.DataFrame], parts: ScoredParts) -> Groups:
+def in_classes(groups: Groups, scores: NDArray[np.float64], limits: Sequence[float]) -> Groups:
     """Put the documents of group 0 into the groups of their classes; others stay where they are.
 
-    Documents without a score stay in group 0.
+    Scores are float64 [n]; documents without one (NaN) stay in group 0.
     """
+    numbers = np.array([groups.names.index(name) + 1 for name in class_names(limits)], np.uint8)
+    of_scores = numbers[np.searchsorted(limits, scores, side="right")]
+    is_scored = (groups.of_documents == 0) & ~np.isnan(scores)
+    return replace(groups, of_documents=np.where(is_scored, of_scores, groups.of_documents))
+
+
+def scores_of(tables: Sequence[pl.DataFrame], parts: ScoredParts) -> NDArray[np.float64]:
+    """Return the score of each document of all tables, float64 [n], NaN for none."""
     scores = pl.concat([read_scores(file, parts.classes.score) for file in parts.files])
     found = look_up(tables, scores)
     check_known(found["is_known"].null_count(), "that are filtered")
-    names = class_names(parts.classes.limits)
-    numbers = np.array([groups.names.index(name) + 1 for name in names], np.uint8)
-    values = found["score"].to_numpy()
-    of_scores = numbers[np.searchsorted(parts.classes.limits, values, side="right")]
-    is_scored = (groups.of_documents == 0) & ~np.isnan(values)
-    return replace(groups, of_documents=np.where(is_scored, of_scores, groups.of_documents))
+    return found["score"].to_numpy()
 
 
 def look_up(tables: Sequence[pl.DataFrame], known: pl.DataFrame) -> pl.DataFrame:

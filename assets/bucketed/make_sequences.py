@@ -29,10 +29,12 @@ from assets.bucketed.document_chunks import (
     turns_of,
     whole,
 )
+from assets.bucketed.likeness import near_names
 from assets.bucketed.packing import (
     count_sequences,
     number_by_first_segment,
     pack_segments,
+    packing_keys,
     sum_tokens,
 )
 from assets.bucketed.report import Window, count_window
@@ -86,7 +88,8 @@ def make_sequences(
     kept = fit_conversations(tables, turns, config) if is_whole else turns.lengths
     groups = groups or Groups((), np.zeros(len(num_tokens), np.uint8))
     of_turns = Groups(groups.names, groups.of_documents[turns.documents])
-    names = document_names(tables)[turns.documents]
+    names = document_names(tables)
+    names = (near_names(tables, names) if config.neighbours else names)[turns.documents]
     segments, arranged, buckets = arrange_groups(kept, names, config, of_turns, is_whole)
     sequence, buckets = number_by_first_segment(arranged, buckets)
     used = sum_tokens(sequence, segments.lengths)
@@ -178,13 +181,15 @@ def _pack(
         segments = truncate(num_tokens, length)
     else:
         segments = split(num_tokens, length, config.overlap)
+    named = segment_names(names, segments)
+    near = names[segments.documents] if config.neighbours else None
     sequence = pack_segments(
         segments.lengths,
-        segment_names(names, segments),
+        packing_keys(named, config.seed, near),
         length,
         max_segments=config.max_documents,
-        seed=config.seed,
         multiple=config.pad_documents_to,
+        are_near=near is not None,
     )
     return segments, sequence
 
@@ -204,10 +209,9 @@ def _decompose(
     is_rest = segments.lengths < shortest
     packed = pack_segments(
         segments.lengths[is_rest],
-        segment_names(names, segments)[is_rest],
+        packing_keys(segment_names(names, segments)[is_rest], config.seed),
         shortest,
         max_segments=config.max_documents,
-        seed=config.seed,
     )
     num_packed = count_sequences(packed)
     powers = segments.lengths[~is_rest]

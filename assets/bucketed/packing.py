@@ -27,30 +27,44 @@ from corpus_loader.permutation import UInt64s, derive_key, mix64
 NO_LIMIT = 1 << 40  # segments of a sequence
 GROUP_TOKENS = 1 << 22  # most of a group: with a quarter of it packing takes twice as long
 GROUP_SEQUENCES = 64  # of a group at least, however long: of fewer hardly any are full
+NEAR_SEQUENCES = 16  # of a group of documents alike: of fewer, documents are not more alike
 KEY_BITS = 64
 QUARTERS = 4
+HIGH, LOW = np.uint64(0xFFFF_FFFF_0000_0000), np.uint64(0xFFFF_FFFF)  # halves of a key
+
+
+def packing_keys(names: UInt64s, seed: int, near: UInt64s | None = None) -> UInt64s:
+    """Return the keys of segments that `names`, uint64 [n], tell apart, whatever else there is.
+
+    Segments with equal first 32 bits of `near`, uint64 [n], have such keys.
+    """
+    keys = mix64(names ^ np.uint64(derive_key(seed, "pack")))
+    return keys if near is None else near & HIGH | keys & LOW
 
 
 def pack_segments(
     lengths: Int64s,
-    names: UInt64s,
+    keys: UInt64s,
     sequence_length: int,
     *,
     max_segments: int | None,
-    seed: int,
     multiple: int = 1,
+    are_near: bool = False,
 ) -> Int64s:
     """Return the sequence of each segment, int64 [n]; lengths are 1 to `sequence_length`.
 
-    `names`, uint64 [n], tell segments apart, whatever else there is. Sequences are numbered from 0
-    without gaps; a sequence has at most `max_segments`. Each segment takes a `multiple` of tokens,
-    and the sequence length is one.
+    `keys`, uint64 [n], are those of `packing_keys`. Sequences are numbered from 0 without gaps; a
+    sequence has at most `max_segments`. Each segment takes a `multiple` of tokens, and the sequence
+    length is one. Those that `are_near` by their keys are packed in groups as small as fill
+    sequences.
     """
-    keys = mix64(names ^ np.uint64(derive_key(seed, "pack")))
     packing = GroupedPacking(
         -(-lengths // multiple), keys, sequence_length // multiple, max_segments or NO_LIMIT
     )
-    packing.group_tokens = max(packing.group_tokens // multiple, packing.least_group)
+    if are_near:
+        packing.group_tokens = NEAR_SEQUENCES * packing.sequence_length
+    else:
+        packing.group_tokens = max(packing.group_tokens // multiple, packing.least_group)
     packing.pack(range(len(lengths)), 0, KEY_BITS)
     return packing.sequences()
 

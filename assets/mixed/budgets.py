@@ -23,10 +23,14 @@ Limits = Mapping[str, int | None]
 
 @dataclass(frozen=True)
 class ClassTokens:
-    """Tokens of one class of a source, above 0, and its weight in a phase."""
+    """Tokens of one class of a source, above 0, and its weight in a phase.
+
+    `length` is the key of the phase's `lengths` that the class belongs to (0 without `lengths`).
+    """
 
     available: int
     weight: Fraction
+    length: int = 0
 
 
 Classes = Mapping[str, Mapping[str, ClassTokens]]  # by source, and by the name of what is drawn
@@ -92,7 +96,7 @@ def budgets_of(
     phases drew `before`, by what is drawn by itself.
     """
     sizes = sizes_of(available, classes)
-    shares = shares_of(config, sizes)
+    shares = shares_of(config, sizes if config.lengths is None else available)
     caps = {source: cap_of(config, source) for source in available}
     limits: dict[str, int | None] = dict.fromkeys(available)
     if config.weighting == "unimax":

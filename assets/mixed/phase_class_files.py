@@ -1,4 +1,4 @@
-"""Classes of the sources of a phase with `upsample`: each is drawn by itself, by its weight.
+"""Classes of the sources of a phase with `upsample` or `lengths`: each is drawn by itself.
 
 What is drawn is named after source and class, "web/class-2"; no source has a slash in its name.
 Documents without a score are in no class: they weigh 1.
@@ -6,92 +6,94 @@ Documents without a score are in no class: they weigh 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from assets.mixed.budgets import Classes, ClassTokens, MixError
 from assets.mixed.phase_source_files import PhaseSource, phase_source
-from resources.settings.buckets import class_names, class_weights, split_bucket
-from resources.settings.phases import PhaseConfig
+from resources.settings.buckets import TOKENS, split_bucket
+from resources.settings.phases import PhaseConfig, class_draws
 from resources.store.records import Manifest, as_json_object
 
 NO_CLASS = "no-class"  # documents without a score, beside some that have one
-UNSCORED = Fraction(1)  # their weight
+UNSCORED = (Fraction(1), 0)  # their weight
 
 
 def drawn_source(config: PhaseConfig, manifest: Manifest[Any, Any]) -> PhaseSource:
-    """Return a source's shards of the buckets of a phase; with `upsample` also by class.
+    """Return a source's shards of the buckets of a phase, also by class if these are drawn.
 
-    Raises MixError if its shards have no classes, or others than `upsample` weighs.
+    Raises MixError if its shards have no classes, or others than the phase draws.
     """
     source = phase_source(manifest, config)
-    if config.upsample is None:
+    if not config.draws_classes:
         return source
-    limits = limits_of(as_json_object(manifest.provenance))
+    packed = as_json_object(manifest.provenance).get("classes")
     tokens = [(shard.bucket, shard.tokens) for shard in source.shards]
-    classes = classes_of(config, source.name, limits, tokens)
+    classes = classes_of(config, source.name, packed, tokens)
     return replace(
         source,
         classes=tuple(
             PhaseSource(
                 name,
                 tuple(s for s in source.shards if drawn_name(source.name, s.bucket) == name),
-                weight=tokens_and_weight.weight,
+                weight=drawn.weight,
+                length=drawn.length,
             )
-            for name, tokens_and_weight in classes.items()
+            for name, drawn in classes.items()
         ),
     )
-
-
-def limits_of(made_of: Mapping[str, Any]) -> list[float] | None:
-    """Return the limits of `classes` in the JSON of a config or provenance, None without them."""
-    classes = made_of.get("classes")
-    return None if classes is None else classes["limits"]
 
 
 def classes_of(
     config: PhaseConfig,
     source: str,
-    limits: Sequence[float] | None,
+    packed: Mapping[str, Any] | None,
     tokens: Iterable[tuple[str, int]],
 ) -> dict[str, ClassTokens]:
-    """Return the tokens and the weight of the classes of a source, by what is drawn.
+    """Return the tokens of the classes of a source and how they are drawn, by what is drawn.
 
-    In: the limits that the source was packed in, and (bucket, tokens). Classes without tokens are
-    left out; none is returned if no document is in a class. Raises MixError as `drawn_source` does.
+    In: the classes that the source was packed in (`ClassFacts` as JSON), and (bucket, tokens).
+    Classes without tokens are left out; none is returned if no document is in a class. Raises
+    MixError as `drawn_source` does.
     """
-    weights = weights_of(config, source, limits)
-    by_class: dict[str, int] = dict.fromkeys([*weights, ""], 0)
+    draws = draws_of(config, source, packed)
+    by_class: dict[str, int] = dict.fromkeys([*draws, ""], 0)
     for bucket, count in tokens:
         by_class[split_bucket(bucket)[1]] += count
-    if not any(by_class[name] for name in weights):
+    if not any(by_class[name] for name in draws):
         return {}
     return {
-        drawn_name(source, f".{name}"): ClassTokens(count, weights.get(name, UNSCORED))
+        drawn_name(source, f".{name}"): ClassTokens(count, *draws.get(name, UNSCORED))
         for name, count in by_class.items()
         if count
     }
 
 
-def weights_of(
-    config: PhaseConfig, source: str, limits: Sequence[float] | None
-) -> dict[str, Fraction]:
-    """Return the weights of the classes that a source was packed in, by name."""
-    if limits is None or config.upsample is None:
+def draws_of(
+    config: PhaseConfig, source: str, packed: Mapping[str, Any] | None
+) -> dict[str, tuple[Fraction, int]]:
+    """Return weight and length of the classes that a source was packed in, by name."""
+    key = weighing_key(config)
+    if packed is None or (config.lengths and packed["score"] != TOKENS):
+        classes = "classes" if packed is None else "classes by length"
         raise MixError(
-            f"phase {config.name!r} has `upsample`, but {source!r} was packed without classes. "
+            f"phase {config.name!r} has `{key}`, but {source!r} was packed without {classes}. "
             "Materialize `bucketed` and `sharded` for it first."
         )
     try:
-        weights = class_weights(config.upsample, limits)
+        return class_draws(config, packed["limits"])
     except ValueError as error:
         raise MixError(
-            f"phase {config.name!r}, `upsample`: {error}. {source!r} was packed in these classes: "
+            f"phase {config.name!r}, `{key}`: {error}. {source!r} was packed in these classes: "
             "materialize `bucketed` and `sharded` for it if the config has others."
         ) from error
-    return dict(zip(class_names(limits), weights, strict=True))
+
+
+def weighing_key(config: PhaseConfig) -> str:
+    """Return the key by which a phase draws classes."""
+    return "upsample" if config.lengths is None else "lengths"
 
 
 def drawn_name(source: str, bucket: str) -> str:
@@ -102,7 +104,7 @@ def drawn_name(source: str, bucket: str) -> str:
 def class_tokens(sources: Iterable[PhaseSource]) -> Classes:
     """Return the tokens and weights of the classes of the sources that have some."""
     return {
-        source.name: {each.name: ClassTokens(each.tokens, each.weight) for each in source.classes}
+        source.name: {c.name: ClassTokens(c.tokens, c.weight, c.length) for c in source.classes}
         for source in sources
         if source.classes
     }

@@ -106,13 +106,15 @@ class PhaseShard:
 class PhaseSource:
     """Source with the shards that a phase draws from.
 
-    `classes`: its classes, if each is drawn by itself; `weight`: how often, for one of these.
+    `classes`: its classes, if each is drawn by itself; `weight`, `length`: of one of these, as in
+    `ClassTokens`.
     """
 
     name: str
     shards: tuple[PhaseShard, ...]
     classes: tuple[PhaseSource, ...] = ()
     weight: Fraction = Fraction(1)
+    length: int = 0
 
     @property
     def units(self) -> tuple[PhaseSource, ...]:

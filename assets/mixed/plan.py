@@ -27,6 +27,7 @@ from assets.mixed.budgets import (
     tokens_of,
     water_fill,
 )
+from assets.mixed.length_curve import on_curve
 from assets.mixed.samples import (
     BATCH,
     SourceRows,
@@ -37,7 +38,7 @@ from assets.mixed.samples import (
     rest_warnings,
 )
 from corpus_loader.interleave import as_written
-from resources.settings.phases import PhaseConfig, ValidationPhase
+from resources.settings.phases import SUM_TOLERANCE, PhaseConfig, ValidationPhase
 
 WEIGHT_DIGITS = 6
 
@@ -101,14 +102,14 @@ def is_possible(
     classes: Classes,
 ) -> bool:
     """Return whether the phase with a change is within the caps and draws a sample."""
+    available = {budget.source: budget.available for budget in budgets}
+    before = {unit.source: unit.before for budget in budgets for unit in budget.units}
     try:
         changed = PhaseConfig.model_validate(config.model_dump(exclude_unset=True) | change)
-    except ValidationError:
+        named = {source: available[source] for source in changed.sources_of(tuple(available))}
+        replanned = budgets_of(changed, named, on_curve(changed, named, classes), before)
+    except (ValidationError, MixError):
         return False
-    available = {budget.source: budget.available for budget in budgets}
-    named = {source: available[source] for source in changed.sources_of(tuple(available))}
-    before = {unit.source: unit.before for budget in budgets for unit in budget.units}
-    replanned = budgets_of(changed, named, classes, before)
     draws_samples = len(none_drawn(replanned, rows)) < len(drawable(replanned))
     return draws_samples and not is_beyond_caps(changed, replanned)
 
@@ -149,6 +150,8 @@ def cap_fault(config: PhaseConfig, budgets: Sequence[Budget], proposals: Proposa
     ways.append(f"raise `{key}` or the `epochs` of a source")
     if config.upsample is not None:
         ways.append("lower the highest weight of `upsample`")
+    if config.lengths is not None:
+        ways.append("lower the share of that length in `lengths`")
     advice = "; or ".join(ways)
     return (
         f"phase {config.name!r} asks for {asked_for(config, budgets)}. "
@@ -184,7 +187,6 @@ def numbers(named: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {number:,}" for name, number in named.items())
 
 
-SUM_TOLERANCE = Fraction(1, 10**6)  # 0.333333 three times counts as 1
 NOTHING_HELD = (
     "no document is held out: the corpus is small for the share of `holdout`, which decides on "
     "documents as they come. Raise it before more documents come, or leave it out"
@@ -249,7 +251,10 @@ def plan_phase(
     is_named = config.weighting is None or config.sources is not None
     if (empty and (is_named or not filled)) or config.one_epoch_of in empty:
         return PhasePlan(config.name, (), faults=(empty_fault(config, empty),))
-    budgets = budgets_of(config, filled, classes, before)
+    try:
+        budgets = budgets_of(config, filled, on_curve(config, filled, classes), before)
+    except MixError as error:
+        return PhasePlan(config.name, (), faults=(str(error),))
     drawn = {unit.source for unit in drawable(budgets)}
     seen = {name: of for name, of in (rows or {}).items() if name in drawn}
     warnings = [f"{source!r} has no tokens: left out" for source in empty]
@@ -282,7 +287,7 @@ def plan_validation(
 def empty_fault(config: PhaseConfig, empty: Sequence[str]) -> str:
     """Describe sources without tokens."""
     where = f" in buckets {', '.join(config.buckets)}" if config.buckets else ""
-    where += " in classes with a weight" if config.upsample else ""
+    where += " in classes with a weight" if config.draws_classes else ""
     return (
         f"phase {config.name!r} asks for tokens of {empty}, which have none{where} after filtering "
         "and deduplication. Set their weight to 0, or look at `corpus summary` for why."

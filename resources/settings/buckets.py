@@ -1,4 +1,4 @@
-"""`buckets`: training sequences from documents, and classes of them by quality.
+"""`buckets`: training sequences from documents, and classes of them by quality or length.
 
 The modes and their costs are in docs/packing.md.
 """
@@ -23,10 +23,11 @@ from resources.settings.key_types import ASCENDING, ascending, power_of_two
 
 MOST_CLASSES = 10  # the names of groups are sorted: class-10 would come before class-2
 PERCENTILE = "quality_percentile"
+TOKENS = "tokens"  # the score that is a document's own length
 Steps = tuple[tuple[float, float], ...]  # (border, weight): of scores below the border
 
 
-class QualityClasses(FrozenModel):
+class DocumentClasses(FrozenModel):
     """Classes of documents by a score: documents of a class are packed with each other.
 
     Olmo 3 is trained on a mix of such classes: the lowest 40 % of its web pages are left out, the
@@ -36,9 +37,10 @@ class QualityClasses(FrozenModel):
     score: str = Field(
         default=PERCENTILE,
         min_length=1,
-        description="score of `filtered` (as in decisions), or meta.<name>, by which documents are "
-        "in classes. quality_percentile is the rank among the documents of the same source and "
-        "language, measured once (`quality_scale`): later documents do not move earlier ones",
+        description="score of `filtered` (as in decisions), meta.<name>, or tokens (the length of "
+        "the document), by which documents are in classes. quality_percentile is the rank among "
+        "the documents of the same source and language, measured once (`quality_scale`): later "
+        "documents do not move earlier ones",
     )
     limits: Annotated[tuple[float, ...], ASCENDING] = Field(
         min_length=1,
@@ -50,7 +52,7 @@ class QualityClasses(FrozenModel):
 
 
 def class_names(limits: Sequence[float]) -> list[str]:
-    """Return the names of the classes, in ascending quality: "class-0", "class-1"."""
+    """Return the names of the classes, by ascending score: "class-0", "class-1"."""
     return [f"class-{number}" for number in range(len(limits) + 1)]
 
 
@@ -68,26 +70,49 @@ def check_steps(steps: Steps) -> None:
 def class_weights(steps: Steps, limits: Sequence[float]) -> tuple[Fraction, ...]:
     """Return the weight of each class: that of the first step that reaches its upper limit.
 
-    Weights are as they are written: 0.1 is a tenth. Raises ValueError if the steps do not end at
+    Raises ValueError if the steps do not end at
     limits, or do not reach beyond the last.
     """
     *inner, last = (border for border, _ in steps)
-    known = ", ".join(f"{limit:g}" for limit in limits)
-    for border in inner:
-        if border not in limits:
-            raise ValueError(
-                f"{border:g} is not a border of classes; they end at {known}. Take one of these, "
-                "or add it to `buckets.classes.limits`, which packs all documents again"
-            )
+    check_borders(inner, limits)
     if last <= limits[-1]:
         raise ValueError(
             f"it ends at {last:g}, so that scores from {limits[-1]:g} on have no weight (classes "
-            f"end at {known}). Add a last pair for them, such as [1.0, 1]"
+            f"end at {told(limits)}). Add a last pair for them, such as [1.0, 1]"
         )
     return tuple(
-        next(Fraction(repr(float(weight))) for border, weight in steps if border >= upper)
+        next(exact(weight) for border, weight in steps if border >= upper)
         for upper in (*limits, last)
     )
+
+
+def exact(number: float) -> Fraction:
+    """Return a number as it is written: 0.1 is a tenth."""
+    return Fraction(repr(float(number)))
+
+
+def class_lengths(lengths: Mapping[int, float], limits: Sequence[float]) -> tuple[int, ...]:
+    """Return the key of `lengths` that holds for each class: the greatest up to its first length.
+
+    Raises ValueError for a key that is no limit of classes.
+    """
+    check_borders([border for border in lengths if border], limits)
+    return tuple(max(border for border in lengths if border <= low) for low in (0, *limits))
+
+
+def check_borders(borders: Iterable[float], limits: Sequence[float]) -> None:
+    """Raise ValueError for a border that is no limit of classes."""
+    for border in borders:
+        if border not in limits:
+            raise ValueError(
+                f"{border:.12g} is not a border of classes; they end at {told(limits)}. Take one "
+                "of these, or add it to `buckets.classes.limits`, which packs all documents again"
+            )
+
+
+def told(limits: Iterable[float]) -> str:
+    """Return limits as text: "8192, 32768"."""
+    return ", ".join(f"{limit:.12g}" for limit in limits)
 
 
 Mode = Literal["pack", "buckets", "concat", "decompose"]
@@ -97,7 +122,9 @@ LONG = "long_conversations"  # in the fingerprints of conversations alone
 PAD = "pad_documents_to"
 PACKING_KEYS = ("sequence_length", "max_documents", "seed")
 KEYS_OF_MODE: dict[str, frozenset[str]] = {
-    "pack": frozenset({*PACKING_KEYS, LONG, PAD, "long_documents", "overlap", "extend_rests"}),
+    "pack": frozenset(
+        {*PACKING_KEYS, LONG, PAD, "long_documents", "overlap", "extend_rests", "neighbours"}
+    ),
     "buckets": frozenset({"edges"}),
     "concat": frozenset({"sequence_length", LONG}),
     "decompose": frozenset({*PACKING_KEYS, LONG, "min_length"}),
@@ -193,16 +220,22 @@ class BucketConfig(FrozenModel):
         "again when a document among them changes. Where it is not given, as many as 1,024 "
         "sequences have, but 8,388,608 to 33,554,432",
     )
+    neighbours: Literal["similar"] | None = Field(
+        default=None,
+        exclude_if=lambda neighbours: neighbours is None,  # configs without it keep fingerprints
+        description="pack: documents that come into the same sequence. similar: those with rarer "
+        "tokens in common; null: any",
+    )
     seed: int = Field(
         default=0,
         ge=0,
         description="pack, decompose: seed of the order of documents of equal length",
     )
 
-    classes: QualityClasses | None = Field(
+    classes: DocumentClasses | None = Field(
         default=None,
-        description="classes of documents by quality, each packed by itself, for `upsample` of a "
-        "phase; null: all documents are packed together",
+        description="classes of documents by quality or length, each packed by itself, for "
+        "`upsample` or `lengths` of a phase; null: all documents are packed together",
     )
 
     @model_validator(mode="after")

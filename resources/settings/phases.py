@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -22,13 +23,21 @@ from pydantic import (
     model_validator,
 )
 
-from resources.settings.buckets import Steps, check_steps
+from resources.settings.buckets import (
+    Steps,
+    check_steps,
+    class_lengths,
+    class_names,
+    class_weights,
+    exact,
+)
 from resources.settings.faults import nearest
 from resources.settings.frozen_model import FrozenModel
 from resources.settings.key_types import EACH_ONCE
 from resources.settings.shards import FormatName
 
 Weighting = Literal["natural", "temperature", "unimax"]
+SUM_TOLERANCE = Fraction(1, 10**6)  # 0.333333 three times counts as 1
 SHARES = ("weights", "weights_at", "weighting", "budgets")
 
 
@@ -131,12 +140,20 @@ class PhaseConfig(FrozenModel):
         "[0.95, 1], [1.0, 7]] leaves out scores below 0.4 and draws those from 0.95 on seven "
         "times; null: all classes alike",
     )
+    lengths: dict[Annotated[int, Field(ge=0)], float] | None = Field(
+        default=None,
+        min_length=1,
+        exclude_if=lambda lengths: lengths is None,  # phases without it keep their fingerprints
+        description="share of the phase's tokens by the length of the documents they are of, from "
+        "so many tokens on: {0: 0.4, 8192: 0.3, 32768: 0.3}. It needs `buckets.classes: {score: "
+        "tokens, limits: [8192, 32768]}`; the shares of the sources stay as they are",
+    )
     loss_weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None = Field(
         default=None,
         min_length=1,
         exclude_if=lambda weights: weights is None,  # phases without it keep their fingerprints
         description="factor of the loss of each token by source, apart from how often it is drawn; "
-        "with `upsample` also by class: {web/class-0: 0.5, books: 2}. Others have 1",
+        "with `upsample` or `lengths` also by class: {web/class-0: 0.5, books: 2}. Others have 1",
     )
     batch_samples: int = Field(
         default=512,
@@ -181,6 +198,36 @@ class PhaseConfig(FrozenModel):
         if steps is not None:
             check_steps(steps)
         return steps
+
+    @field_validator("lengths")
+    @classmethod
+    def check_lengths(cls, lengths: dict[int, float] | None) -> dict[int, float] | None:
+        """Refuse lengths that do not ascend from 0, and shares that do not sum to 1."""
+        if lengths is None:
+            return None
+        if [*lengths] != sorted({0, *lengths}):
+            raise ValueError(f"the lengths are {[*lengths]}; they must ascend from 0")
+        is_share = all(math.isfinite(share) and share >= 0 for share in lengths.values())
+        if not is_share or abs(sum(map(exact, lengths.values()), Fraction()) - 1) > SUM_TOLERANCE:
+            raise ValueError(
+                f"the shares are {[*lengths.values()]}; each must be 0 or more, and their sum 1"
+            )
+        return lengths
+
+    @model_validator(mode="after")
+    def check_classes(self) -> Self:
+        """Refuse `lengths` beside other weights of classes, and with shares that follow caps."""
+        if self.lengths is not None and self.upsample is not None:
+            raise ValueError(
+                "`upsample` and `lengths` both weigh the classes of `buckets.classes`, which are "
+                "by a score or by length, not by both: leave one of them out"
+            )
+        if self.lengths is not None and self.weighting == "unimax":
+            raise ValueError(
+                "`lengths` does not go with `weighting: unimax`: sources that are used up would "
+                "change the shares of lengths. Give `weights`, or another `weighting`"
+            )
+        return self
 
     @model_validator(mode="after")
     def check_shares(self) -> Self:
@@ -240,6 +287,11 @@ class PhaseConfig(FrozenModel):
             raise ValueError(f"`one_epoch_of` names {self.one_epoch_of!r}, which has no share here")
         return self
 
+    @property
+    def draws_classes(self) -> bool:
+        """Whether each class of a source is drawn by itself."""
+        return self.upsample is not None or self.lengths is not None
+
     def given_shares(self) -> Mapping[str, float] | None:
         """Return the weight or budget of each named source, the greatest of those that change."""
         if self.weights_at is None:
@@ -272,6 +324,21 @@ class PhaseConfig(FrozenModel):
         yield from ((("sources", i), name) for i, name in enumerate(self.sources or ()))
         if self.one_epoch_of is not None:
             yield ("one_epoch_of",), self.one_epoch_of
+
+
+def class_draws(phase: PhaseConfig, limits: Sequence[float]) -> dict[str, tuple[Fraction, int]]:
+    """Return how a phase draws each class: its weight and 0, or by `lengths` a share and its key.
+
+    The share is that of all classes of its key together. Raises ValueError for borders that are no
+    limits of classes.
+    """
+    if phase.lengths is not None:
+        keys = class_lengths(phase.lengths, limits)
+        draws = [(exact(phase.lengths[key]), key) for key in keys]
+    else:
+        assert phase.upsample is not None, "the phase draws classes"
+        draws = [(weight, 0) for weight in class_weights(phase.upsample, limits)]
+    return dict(zip(class_names(limits), draws, strict=True))
 
 
 class ValidationPhase(PhaseConfig):
@@ -309,10 +376,10 @@ def other_order(phase: PhaseConfig, earlier: PhaseConfig) -> str | None:
                 f"phase {earlier.name!r} has {key} {shown(other)}, this one {shown(own)}, and so "
                 "other orders of its sources: give both the same"
             )
-    if (phase.upsample is None) != (earlier.upsample is None):
+    if phase.draws_classes != earlier.draws_classes:
         return (
-            f"one of this phase and {earlier.name!r} has `upsample`, and draws classes of sources "
-            "by themselves: give both some, or none"
+            f"one of this phase and {earlier.name!r} has `upsample` or `lengths`, and draws "
+            "classes of sources by themselves: give both some, or none"
         )
     if phase.one_bucket_batches or earlier.one_bucket_batches:
         return "does not go with `one_bucket_batches`, in this phase or in the one it continues"

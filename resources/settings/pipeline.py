@@ -25,12 +25,12 @@ from pydantic import (
 from corpus_loader.places.url_secrets import redacted
 from resources.settings.buckets import (
     PERCENTILE,
+    TOKENS,
     VALIDATION,
     BucketConfig,
     bucket_names,
     check_count,
     class_names,
-    class_weights,
 )
 from resources.settings.dedup import DedupConfig
 from resources.settings.disclosure import DisclosureConfig
@@ -60,7 +60,12 @@ from resources.settings.holdout import HoldoutConfig
 from resources.settings.key_types import NAME
 from resources.settings.named_files import NamedFileError, YamlError, read_yaml
 from resources.settings.operations import NotifyConfig, ScheduleConfig
-from resources.settings.phases import PhaseConfig, ValidationPhase, continues_fault
+from resources.settings.phases import (
+    PhaseConfig,
+    ValidationPhase,
+    class_draws,
+    continues_fault,
+)
 from resources.settings.shards import MASK_FORMATS, ShardConfig
 from resources.settings.sources import InputPlaces, url_faults
 from resources.settings.tokenizer import CHATML_TOKENS, TokenizerConfig
@@ -222,7 +227,7 @@ class Settings(FrozenModel):
                     )
 
     def class_faults(self) -> Iterator[tuple[KeyPath, str]]:
-        """Yield (key path, message) of classes without scores, and of `upsample` beside classes."""
+        """Yield (key path, message) of classes without scores, and of phases beside classes."""
         classes = self.buckets.classes
         if classes is not None and classes.score == PERCENTILE and not self.has_percentiles():
             yield (
@@ -231,14 +236,22 @@ class Settings(FrozenModel):
                 "which rejects nothing and stores it",
             )
         for index, phase in enumerate(self.phases):
-            if phase.upsample is None:
+            if not phase.draws_classes:
                 continue
-            place: KeyPath = ("phases", index, "upsample")
+            place: KeyPath = ("phases", index, "lengths" if phase.upsample is None else "upsample")
+            if phase.lengths and (classes is None or classes.score != TOKENS):
+                limits = [border for border in phase.lengths if border] or [8192]
+                yield (
+                    place,
+                    f"needs classes by length: set `buckets.classes` to {{score: tokens, limits: "
+                    f"{limits}}}. Classes by a score and by length at once are not possible",
+                )
+                continue
             if classes is None:
                 yield place, "weighs classes, of which there are none: set `buckets.classes`"
                 continue
             try:
-                class_weights(phase.upsample, classes.limits)
+                class_draws(phase, classes.limits)
             except ValueError as error:
                 yield place, str(error)
 

@@ -24,9 +24,10 @@ def plain_plan(lengths: list[int], limit: int) -> list[list[int]]:
     while left:
         mean = -(-len(left) * CAPACITY // sum(left))
         wanted = min(mean, limit) if 2 * mean > limit else 0
+        has_pairs = len(left) * CAPACITY >= 3 * sum(left)
         taken = [left.pop()]
         while length := next_length(
-            left, CAPACITY - sum(taken), limit - len(taken), wanted - len(taken)
+            left, CAPACITY - sum(taken), limit - len(taken), wanted - len(taken), has_pairs
         ):
             left.remove(length)
             taken.append(length)
@@ -42,7 +43,7 @@ def contains(left: list[int], taken: list[int]) -> bool:
     return all(left.count(length) >= taken.count(length) for length in taken)
 
 
-def next_length(left: list[int], space: int, segments: int, wanted: int) -> int:
+def next_length(left: list[int], space: int, segments: int, wanted: int, has_pairs: bool) -> int:
     """The length to add, 0 for none."""
 
     def longest(bound: int) -> int:
@@ -58,7 +59,7 @@ def next_length(left: list[int], space: int, segments: int, wanted: int) -> int:
         if left.count(space - short) > (2 * short == space)
     ]
     best = longest(space)
-    if best == space or 2 * best < space or segments < 2 or not pairs:
+    if best == space or 2 * best < space or segments < 2 or not pairs or not has_pairs:
         return best
     return pairs[0][1]
 
@@ -78,6 +79,7 @@ def placed(runs: NDArray[np.int64]) -> list[list[int]]:
 @example([6, 5, 5, 3, 3, 2], 1 << 40)
 @example([8] * 10 + [2] * 20, 3)
 @example([*range(1, 13)] * 3, 4)
+@example([5, 5, 5, 4, 3], 1 << 40)
 def test_plans_equal_packing_one_sequence_at_a_time(lengths: list[int], limit: int) -> None:
     histogram = np.bincount(np.array(lengths, np.int64), minlength=CAPACITY + 1)
 

@@ -5,6 +5,9 @@ documents and for a billion. Each sequence begins with the longest segment left.
 segment that fills it, else a pair that fills it (the most even pair, which saves short segments for
 later), else the longest segment that fits. The composition is then repeated as long as its lengths
 last. This is minimum bin slack (Gupta and Ho 1999) with a search of depth two.
+Pairs are not searched while the segments left are longer than a third of a sequence on average:
+they would use up the short ones, without which the long ones cannot be filled (documents of 1,096
+tokens in the median: 0.04 % padding at 2,048 instead of 0.85 %, and best-fit-decreasing 0.12 %).
 If the limit of segments is less than twice the mean, segments of mean length come first. Otherwise
 too many short segments would be left over for their sequences (8,192 tokens, at most 8 documents:
 24 % padding instead of 0.4 %).
@@ -21,12 +24,13 @@ from assets.text.kernels.compiling import ARRAY_KERNEL
 
 LENGTH, FIRST, SEQUENCES, PIECES = 0, 1, 2, 3  # columns of a run; PIECES: segments
 _SEARCH = 256  # lengths to try as the shorter segment of a pair: more find no better plan
+_LEAST_MEAN = 3  # segments of a full sequence, of those left, from which on pairs are searched
 _FIRST_RUNS = 1024
 
 _places = types.Array(types.uint32, 1, "C", readonly=True)
 _sizes = types.Array(types.int64, 1, "C", readonly=True)
 _table = types.Array(types.int64, 2, "C", readonly=True)
-_limits = types.UniTuple(types.int64, 3)
+_limits = types.UniTuple(types.int64, 4)
 
 
 @njit(types.int64(types.int64[::1], types.int64), **ARRAY_KERNEL)
@@ -49,16 +53,19 @@ def _take(counts: NDArray[np.int64], below: NDArray[np.int64], length: int, numb
         below[length] = length - 1
 
 
-@njit(types.int64(types.int64[::1], types.int64[::1], types.int64, types.int64), **ARRAY_KERNEL)
-def _pick(counts: NDArray[np.int64], below: NDArray[np.int64], space: int, segments: int) -> int:
-    """Return the length to add for a number of free tokens and segments, or 0 for none."""
+@njit(types.int64(types.int64[::1], types.int64[::1], _limits), **ARRAY_KERNEL)
+def _pick(
+    counts: NDArray[np.int64], below: NDArray[np.int64], limits: tuple[int, int, int, int]
+) -> int:
+    """Return the length to add within `limits` (see `_compose`), or 0 for none."""
+    space, segments, _, search = limits
     longest = _longest(below, space) if segments > 0 else 0
     # It fills the space; or no pair can, since neither is longer; or a pair is not allowed.
     if longest == space or 2 * longest < space or segments < 2:
         return longest
     # The most even pair first: short segments are kept for later.
     short = _longest(below, space // 2)
-    for _ in range(_SEARCH):
+    for _ in range(search):
         if short == 0:
             break
         other = space - short
@@ -97,13 +104,14 @@ def _compose(
     counts: NDArray[np.int64],
     below: NDArray[np.int64],
     runs: NDArray[np.int64],
-    limits: tuple[int, int, int],
+    limits: tuple[int, int, int, int],
 ) -> int:
     """Take the segments of one sequence and write their runs to `runs`; return their number.
 
-    `limits` are the tokens and the segments that fit, and the wanted number of segments, 0 for any.
+    `limits` are the tokens and the segments that fit, the wanted number of segments, 0 for any, and
+    the number of pairs to search.
     """
-    space, segments, wanted = limits
+    space, segments, wanted, search = limits
     end, length = 0, _longest(below, space)
     while length > 0:
         run = _find_run(runs, end, length)
@@ -116,7 +124,7 @@ def _compose(
         # The mean of what is left to fill; the last two are left to `_pick`, which fills exactly.
         length = _longest(below, space // wanted) if wanted > 2 and segments > 0 else 0
         if length == 0:
-            length = _pick(counts, below, space, segments)
+            length = _pick(counts, below, (space, segments, wanted, search))
     return end
 
 
@@ -145,9 +153,9 @@ def plan_sequences(histogram: NDArray[np.int64], max_segments: int) -> NDArray[n
             runs = np.concatenate((runs, np.empty_like(runs)))
         mean = -(-number * capacity // tokens)  # segments of a full sequence, of those left
         wanted = min(mean, max_segments) if 2 * mean > max_segments else 0
-        made = runs[
-            end : end + _compose(counts, below, runs[end:], (capacity, max_segments, wanted))
-        ]
+        search = _SEARCH if number * capacity >= _LEAST_MEAN * tokens else 0
+        limits = (capacity, max_segments, wanted, search)
+        made = runs[end : end + _compose(counts, below, runs[end:], limits)]
         times = _repeat(counts, below, made)
         for run in range(len(made)):
             made[run, FIRST] = sequences

@@ -146,7 +146,7 @@ def counted(
         shards = phase_source(manifest, config)
         return Available(manifest, shards.tokens, shards.rows)
     note = "" if config.buckets is None else f"{source} has no buckets yet: counted whole. "
-    if config.upsample is not None:
+    if config.draws_classes:
         note += f"{source} has no classes yet: its epochs are those of the whole. "
     num_tokens = stats.tokens
     if stage == DEDUPED.name:
