@@ -3,7 +3,7 @@
     python -m corpus_loader.prove corpus_store --trainer ddp --kills 12 --seed 0
 
 Each trainer trains a tiny model for two epochs of a few samples. It is killed in steps, in saves
-and while it starts, and started again with other numbers of ranks, batches and workers. In the end
+and while it starts, and started again with other numbers of ranks and other batches. In the end
 each sample must have been learned once. A start that hangs is a fault, as is a model that sees
 other documents of its row. `--trainer module:function` is a loop of your own (see training.py).
 """
@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from corpus_loader.places.errors import CorpusError
-from corpus_loader.prove.proof import Proof, Request, Samples, prove
+from corpus_loader.prove.plan import Request
+from corpus_loader.prove.proof import Proof, Samples, prove
 from corpus_loader.prove.ranks import forks
 
 TRAINERS = {  # and a module that each imports; ranks are forked after that

@@ -60,6 +60,12 @@ def accelerate(job: Training) -> Trained:
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=job.start.accumulate)
     model, optimizer = accelerator.prepare(own, job.optimizer(own))
 
+    def load(folder: str) -> None:
+        accelerator.load_state(folder)
+        # It counts batches where the rank has a file, and a rank that is new has none: ranks would
+        # step after other batches. Nothing is accumulated in a checkpoint.
+        accelerator.step = 0
+
     def learn(_: int, inputs: dict[str, Any]) -> bool:
         with accelerator.accumulate(model):
             accelerator.backward(model(**inputs).loss)
@@ -67,7 +73,7 @@ def accelerate(job: Training) -> Trained:
             optimizer.zero_grad()
         return bool(accelerator.sync_gradients)
 
-    cursor = run(job, learn, accelerator.load_state, accelerator.save_state)
+    cursor = run(job, learn, load, accelerator.save_state)
     accelerator.end_training()
     return own, cursor
 
@@ -146,7 +152,7 @@ def hugging_face(job: Training) -> Trained:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM, TrainerCallback, TrainingArguments
 
-    from corpus_loader.prove.training import VOCABULARY
+    from corpus_loader.prove.training import VOCABULARY, short
     from corpus_loader.trainers.forms import hugging_face as in_rows
     from corpus_loader.trainers.hugging_face_trainer import CorpusTrainer
 
@@ -164,7 +170,7 @@ def hugging_face(job: Training) -> Trained:
             control.should_training_stop = job.is_done(job.batches.state_dict()["cursor"])
 
     def form(batch: Any) -> dict[str, Any]:
-        inputs = in_rows(batch)
+        inputs = in_rows(batch := short(batch))
         return {**inputs, "input_ids": inputs["input_ids"] % VOCABULARY, **job.learned(batch)}
 
     job.form = form  # type: ignore[method-assign]

@@ -12,37 +12,49 @@ MOST_EVENTS = 30  # of a rank until a kill
 LASTS: tuple[dict[str, Any], ...] = ({}, {"pad_last": True}, {"drop_last": False})
 
 
-class Job(NamedTuple):
-    """A training that is killed and started again.
-
-    samples: of the `epoch_samples` of each epoch, those that are read; last: options of the loader
-    for the end of an epoch; loop: the function that trains, as "module:function"; folder: of
-    checkpoints; timeout_seconds: of a start.
-    """
+class Request(NamedTuple):
+    """What is proved, and how hard: the options of `python -m corpus_loader.prove`."""
 
     store: str
     phase: str
-    epoch_samples: int
+    kills: int
+    seed: int
+    ranks: int
     samples: int
+    timeout: float
+
+
+class Job(NamedTuple):
+    """A training that is killed and started again.
+
+    epoch_samples: of the phase; last: options of the loader for the end of an epoch; loop: the
+    function that trains, as "module:function"; folder: of checkpoints.
+    """
+
+    request: Request
+    epoch_samples: int
     last: dict[str, Any]
     loop: str
     folder: Path
-    timeout_seconds: float
+
+    @property
+    def samples(self) -> int:
+        """Samples of an epoch that are read."""
+        return min(self.epoch_samples, self.request.samples)
 
 
 class Start(NamedTuple):
     """A start of a training: its processes, and when they are killed.
 
-    save_every: steps of the optimizer; workers: of the DataLoader; kill_at: the event of the rank
-    `killer` after which all ranks are killed; pause_seconds: from then to the first kill;
-    gap_seconds: from that to the others, which meanwhile go on.
+    save_every: steps of the optimizer; kill_at: the event of the rank `killer` after which all
+    ranks are killed; pause_seconds: from then to the first kill; gap_seconds: from that to the
+    others, which meanwhile go on.
     """
 
     ranks: int
     batch_size: int
     accumulate: int
     save_every: int
-    workers: int
     kill_at: int
     killer: int
     pause_seconds: float
@@ -59,7 +71,6 @@ def plan_start(key: str, most_ranks: int) -> Start:
         batch_size=draw.randint(1, MOST_BATCH),
         accumulate=draw.randint(1, MOST_ACCUMULATED),
         save_every=draw.randint(1, MOST_STEPS),
-        workers=int(draw.random() < 0.125),
         kill_at=kill_at,
         killer=draw.randrange(ranks),
         # The first event is the start itself: the kill comes while ranks join, or load.

@@ -11,24 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from corpus_loader.loader import CorpusLoader
-from corpus_loader.prove.plan import LASTS, MOST_BATCH, Job, Start, plan_start
+from corpus_loader.prove.plan import LASTS, MOST_BATCH, Job, Request, plan_start
 from corpus_loader.prove.ranks import LOG, RESULT, run_ranks
 
 MOST_FAULTS = 3  # starts that hang or fail, after which a proof is given up
 LOG_LINES = 40  # of ranks that fail, to tell why
 NEAR = 0.01  # of a count that went through float32
-
-
-class Request(NamedTuple):
-    """What is proved, and how hard: see `python -m corpus_loader.prove --help`."""
-
-    store: str
-    phase: str
-    kills: int
-    seed: int
-    ranks: int
-    samples: int
-    timeout: float
 
 
 class Samples(NamedTuple):
@@ -61,17 +49,16 @@ class Proof:
 def prove(request: Request, proof: Proof, loop: str, folder: Path) -> None:
     """Train and kill until there were so many kills, each training to its end."""
     total = CorpusLoader(request.store, request.phase, batch_size=1).split.epoch_samples
-    what = request.store, request.phase, total, min(total, request.samples)
     while proof.kills < request.kills and len(proof.faults) < MOST_FAULTS:
         last = LASTS[proof.trainings % len(LASTS)]
         own = folder / f"{proof.trainer}-{proof.trainings}"
         own.mkdir()
-        run_training(request, proof, Job(*what, last, loop, own, request.timeout))
+        run_training(proof, Job(request, total, last, loop, own))
 
 
-def run_training(request: Request, proof: Proof, job: Job) -> None:
+def run_training(proof: Proof, job: Job) -> None:
     """Run a training from its first start to its end, and add what it learned to a proof."""
-    result, end = job.folder / RESULT, "killed"
+    request, result, end = job.request, job.folder / RESULT, "killed"
     proof.trainings += 1
     while end == "killed" and not result.exists():
         start = plan_start(f"{request.seed} {proof.trainer} {proof.starts}", request.ranks)
@@ -82,13 +69,15 @@ def run_training(request: Request, proof: Proof, job: Job) -> None:
         proof.kills += end == "killed"
         proof.hung += end == "hung"
         proof.ranks.add(start.ranks)
-    if not result.exists():
-        proof.faults.append(told(proof, job, start, end))
-        return
-    found = json.loads(result.read_text())
-    most_dropped = 0 if job.last else MOST_BATCH * request.ranks - 1
-    times = np.array(found["times"]).reshape(-1, job.samples)
-    proof.samples.append(judge(times, found["cursor"], most_dropped))
+    if end in ("hung", "failed") or not result.exists():
+        lines = (job.folder / LOG).read_text(errors="replace").splitlines()[-LOG_LINES:]
+        what = f"{proof.trainer}, start {proof.starts}, {start.ranks} ranks: {end}"
+        proof.faults.append("\n  ".join([what, *lines]))
+    if result.exists():
+        found = json.loads(result.read_text())
+        most_dropped = 0 if job.last else MOST_BATCH * request.ranks - 1
+        times = np.array(found["times"]).reshape(-1, job.samples)
+        proof.samples.append(judge(times, found["cursor"], most_dropped))
 
 
 def judge(times: npt.NDArray[np.float64], cursor: int, most_dropped: int) -> Samples:
@@ -105,10 +94,3 @@ def judge(times: npt.NDArray[np.float64], cursor: int, most_dropped: int) -> Sam
     lost &= ~is_left_out
     twice = times > np.where(is_given, 1, 0) + NEAR
     return Samples(*(int(which.sum()) for which in (times > NEAR, lost, twice)))
-
-
-def told(proof: Proof, job: Job, start: Start, end: str) -> str:
-    """Tell of a start that hung, or failed, with the last lines that its ranks wrote."""
-    lines = (job.folder / LOG).read_text(errors="replace").splitlines()[-LOG_LINES:]
-    what = f"{proof.trainer}, start {proof.starts}, {start.ranks} ranks: {end}"
-    return "\n  ".join([what, *lines])

@@ -39,7 +39,7 @@ def run_ranks(job: Job, start: Start) -> End:
     try:
         for rank in ranks:
             rank.start()
-        return watch(ranks, reader, start, job.timeout_seconds)
+        return watch(ranks, reader, start, job.request.timeout)
     finally:
         for rank in ranks:
             rank.kill()
@@ -68,7 +68,7 @@ def run_rank(job: Job, start: Start, port: int, writer: Any, rank: int) -> None:
     with (job.folder / LOG).open("a") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    faulthandler.dump_traceback_later(0.9 * job.timeout_seconds)
+    faulthandler.dump_traceback_later(0.9 * job.request.timeout)
     os.environ |= environment(start, port, rank)
     import torch
 
@@ -102,17 +102,8 @@ def run_rank(job: Job, start: Start, port: int, writer: Any, rank: int) -> None:
 
 def environment(start: Start, port: int, rank: int) -> dict[str, str]:
     """Return the variables that torchrun sets for a rank."""
-    numbers = {
-        "RANK": rank,
-        "LOCAL_RANK": rank,
-        "WORLD_SIZE": start.ranks,
-        "LOCAL_WORLD_SIZE": start.ranks,
-        "MASTER_PORT": port,
-        "TORCHELASTIC_RESTART_COUNT": 0,
-    }
-    return {name: str(number) for name, number in numbers.items()} | {
-        "MASTER_ADDR": "127.0.0.1",
-        "TORCHELASTIC_RUN_ID": "prove",
-        "TORCHELASTIC_USE_AGENT_STORE": "True",
-        "CUDA_VISIBLE_DEVICES": "",
-    }
+    own = {"RANK": rank, "LOCAL_RANK": rank, "MASTER_PORT": port, "TORCHELASTIC_RESTART_COUNT": 0}
+    numbers = own | dict.fromkeys(["WORLD_SIZE", "LOCAL_WORLD_SIZE"], start.ranks)
+    agent = {"TORCHELASTIC_RUN_ID": "prove", "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    place = {"MASTER_ADDR": "127.0.0.1", "CUDA_VISIBLE_DEVICES": ""}
+    return {name: str(number) for name, number in numbers.items()} | agent | place

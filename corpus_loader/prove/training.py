@@ -26,9 +26,7 @@ from corpus_loader.torch_dataset import CorpusDataLoader, CorpusDataset
 from corpus_loader.trainers.forms import IGNORED, Tensors, document_mask, next_token
 
 LAST_EPOCH = EPOCHS + 2  # the last step reaches into the next epoch, and may be repeated
-VOCABULARY, WIDTH = 64, 8  # of the model: those of a real one would take the time of the proof
-
-
+VOCABULARY, WIDTH, LENGTH = 64, 8, 256  # real ones would take the time of the proof
 Trained = tuple[Any, int]  # the model, and the loader's cursor after the optimizer's last step
 
 
@@ -91,14 +89,14 @@ class Training:
         ends = range(job.epoch_samples, LAST_EPOCH * job.epoch_samples + 1, job.epoch_samples)
         skip = [(end - left_out, end) for end in ends if left_out]
         loader = CorpusLoader(
-            job.store,
-            job.phase,
+            job.request.store,
+            job.request.phase,
             rank=rank,
             world_size=start.ranks,
             batch_size=start.batch_size,
             options=LoaderOptions(with_documents=True, skip=skip, **job.last),
         )
-        self.batches = CorpusDataLoader(CorpusDataset(loader), num_workers=start.workers)
+        self.batches = CorpusDataLoader(CorpusDataset(loader))
 
     def model(self) -> nn.Module:
         """Return a tiny model with a ledger, the same on all ranks."""
@@ -122,11 +120,9 @@ class Training:
 
     def form(self, batch: Tensors) -> dict[str, Any]:
         """Return the inputs of `model` for a batch of the loader."""
-        return {
-            "tokens": batch["tokens"] % VOCABULARY,
-            "mask": document_mask(batch),
-            **self.learned(batch),
-        }
+        batch = short(batch)
+        tokens, mask = batch["tokens"] % VOCABULARY, document_mask(batch)
+        return {"tokens": tokens, "mask": mask, **self.learned(batch)}
 
     def learned(self, batch: Tensors) -> dict[str, torch.Tensor]:
         """Return the labels of a batch, and its samples but for repeated ones; none of a trial."""
@@ -146,3 +142,8 @@ class Training:
     def is_done(self, cursor: int) -> bool:
         """Return whether all epochs are trained that are to be."""
         return cursor >= EPOCHS * self.job.epoch_samples
+
+
+def short(batch: Tensors) -> Tensors:
+    """Return the first LENGTH tokens of the rows of a batch."""
+    return {name: one[:, :LENGTH] if one.dim() == 2 else one for name, one in batch.items()}
