@@ -1,7 +1,7 @@
 """The processes of a start of a training: run, killed at a moment that is planned, watched.
 
 Ranks are forked from a server that has imported the trainer, and never used it: a start takes a
-tenth of a second instead of several.
+second or two instead of ten.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from prelude import Path, json, pytest
 from pipeline_defs.commands.main import main
 
 
+@pytest.mark.slow
 def test_the_store_of_the_config_is_proved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

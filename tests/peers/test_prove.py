@@ -52,6 +52,7 @@ def test_a_training_that_is_killed_twelve_times_learns_every_sample_once(
     assert (code, len(lines)) == (0, 2)
 
 
+@pytest.mark.slow
 @cases("""
     loop    | column | reason
     ahead   | lost   |
