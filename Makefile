@@ -40,6 +40,8 @@ faults: $(VENV)/installed-dev ## all examples of slow random tests; kill and dis
 	$(BIN)/python -m faults.crash_points --points 1000
 	$(BIN)/python -m faults.fault_table
 	$(BIN)/python -m faults.page_children
+	$(MAKE) VENV=.venv-peers peers
+	.venv-peers/bin/python -m faults.killed_trainings --kills 250   # of each of four trainers
 
 check: lint types test test-slow validate ## lint, types, all tests, definitions; needs no PyTorch
 

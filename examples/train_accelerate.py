@@ -35,6 +35,7 @@ def main() -> None:
         saved = json.loads(place.read_text())
         steps = saved["steps"]
         accelerator.load_state(str(options.out / f"step-{steps}"))
+        accelerator.step = 0  # of accumulated batches: ranks that are new would have another count
         batches.load_state_dict(saved["loader"])
     while steps < options.steps:
         for batch in batches:

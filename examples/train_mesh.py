@@ -43,7 +43,7 @@ def main() -> None:
     batches = open_batches(options, data.rank, data.world_size)
     model = SmallModel(batches.dataset.loader.mixture.vocab_size).to(device)
     parallel = DistributedDataParallel(model, process_group=mesh.get_group("dp"))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    optimizer, taken = torch.optim.AdamW(model.parameters(), lr=1e-3), 0
     place, steps = options.out / "corpus_loader.json", 0
     if place.exists():
         saved = json.loads(place.read_text())
@@ -53,7 +53,6 @@ def main() -> None:
         checkpoint.load(state, checkpoint_id=options.out / f"step-{steps}")
         set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments)
         batches.load_state_dict(saved["loader"])
-    taken = 0
     while steps < options.steps:
         for batch in batches:
             inputs, labels = next_token({name: each.to(device) for name, each in batch.items()})
@@ -74,6 +73,7 @@ def main() -> None:
                 written.replace(place)
             if steps == options.steps:
                 break
+    del parallel  # else it may wait for threads of the group for ever
     dist.destroy_process_group()
 
 

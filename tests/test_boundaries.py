@@ -22,7 +22,7 @@ def imported_modules(path: Path) -> set[str]:
 
 
 def test_the_loader_needs_numpy_only() -> None:
-    optional = {"obstore", "torch", "transformers", "lightning"}
+    optional = {"obstore", "torch", "transformers", "lightning", "accelerate"}
     for path in sorted((ROOT / "corpus_loader").rglob("*.py")):
         roots = {module.split(".")[0] for module in imported_modules(path)}
         foreign = roots - set(sys.stdlib_module_names) - {"numpy", "corpus_loader"}
@@ -47,7 +47,7 @@ def module_names(*tops: str) -> list[str]:
     """Every module below the folders but the compiled kernels, which take time to load."""
     paths = [path.relative_to(ROOT) for top in tops for path in (ROOT / top).rglob("*.py")]
     dotted = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths]
-    need_torch = ("corpus_loader.torch_dataset", "corpus_loader.trainers.")
+    need_torch = ("corpus_loader.torch_dataset", "corpus_loader.trainers.", "corpus_loader.prove.")
     return sorted(d for d in dotted if "kernels" not in d and not d.startswith(need_torch))
 
 

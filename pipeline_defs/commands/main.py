@@ -161,6 +161,15 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
                 ),
             },
         ),
+        "loader": Noun(
+            "Try the loader with the trainers that are installed.",
+            {
+                "prove": (
+                    "train.prove:prove",
+                    "Kill trainings, restart them with other ranks, count each sample.",
+                ),
+            },
+        ),
     },
     "share": {
         "disclose": "Fill in a form about the training content: a card, a summary for a law.",
