@@ -202,17 +202,17 @@ class PhaseConfig(FrozenModel):
     @field_validator("lengths")
     @classmethod
     def check_lengths(cls, lengths: dict[int, float] | None) -> dict[int, float] | None:
-        """Refuse lengths that do not ascend from 0, and shares that do not sum to 1."""
+        """Sort the lengths; refuse some that do not begin with 0, and shares without the sum 1."""
         if lengths is None:
             return None
-        if [*lengths] != sorted({0, *lengths}):
-            raise ValueError(f"the lengths are {[*lengths]}; they must ascend from 0")
+        if 0 not in lengths:
+            raise ValueError(f"the lengths are {sorted(lengths)}; the first must be 0")
         is_share = all(math.isfinite(share) and share >= 0 for share in lengths.values())
         if not is_share or abs(sum(map(exact, lengths.values()), Fraction()) - 1) > SUM_TOLERANCE:
             raise ValueError(
                 f"the shares are {[*lengths.values()]}; each must be 0 or more, and their sum 1"
             )
-        return lengths
+        return dict(sorted(lengths.items()))  # JSON has them by their digits
 
     @model_validator(mode="after")
     def check_classes(self) -> Self:
