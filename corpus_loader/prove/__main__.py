@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -42,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing = {name: package for name in names if (package := missing_package(name))}
     proofs = [Proof(name) for name in names if name not in missing]
     modules = [TRAINERS.get(proof.trainer, "torch") for proof in proofs]
+    # The tracker of multiprocessing tells of semaphores that killed ranks left; it removes them.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
     forks.set_forkserver_preload(["corpus_loader.prove.loops", *modules])
     say(*[LINE.format(*COLUMNS)] * (not is_json))
     with tempfile.TemporaryDirectory(prefix="corpus-prove-") as folder:
