@@ -19,7 +19,7 @@ def ddp(job: Training) -> Trained:
     dist.init_process_group("gloo")
     trained = in_group(job)
     # DDP has to be gone by now: the last that holds the group ends its threads, which want the GIL
-    # that DDP has. Of 32 trainings of two ranks, 15 hung at their end.
+    # that DDP has. Of 32 trainings of two ranks, some 14 hung at their end.
     dist.destroy_process_group()
     return trained
 
