@@ -402,6 +402,7 @@ OF_CHATS: dict[str, Change] = OF_ALL | {
     "other tools": other_tools,
     "an answer is not learned": an_answer_is_told("weight", lambda step: 0),
     "only last answers are learned": key("sources.1.learn", "last", "all"),
+    "questions are learned": key("sources.1.learn", {"roles": ["user", "assistant"]}, "all"),
     "an answer has another weight": an_answer_has_another_weight,
     "turns are split": key("sources.2.reasoning", "split_turns", "as_template"),
     "an answer has reasoning": an_answer_is_told("reasoning", "thought {}".format),

@@ -151,9 +151,15 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
         found = find_template(corpus.settings.tokenizer, corpus.config.parent)
         of_source = corpus.settings.source(source)
         is_split = of_source.reasoning == "split_turns" and of_source.learn == "all"
-        template = dataclasses.replace(found, learn=of_source.learn, is_split=is_split)
+        learned = of_source.learned
+        template = dataclasses.replace(
+            found,
+            learn=learned.get("learn", found.learn),
+            roles=tuple(learned.get("roles", found.roles)),
+            is_split=is_split,
+        )
         config |= {"chat_template": template.source, "chats": CHATS_VERSION}
-        config |= {} if template.learn == "all" else {"learn": template.learn}
+        config |= learned
         config |= {"reasoning": of_source.reasoning} if is_split else {}
         config |= {f"template_{name}": value for name, value in template.variables}
     maker, tasks = tasks_of(corpus, TOKENIZED, source), []
@@ -369,7 +375,7 @@ def settings_of(settings: Settings) -> dict[str, object]:
         for source in settings.sources
         if source.fill_in_the_middle is not None
     }
-    learned = {source.name: source.learn for source in settings.sources if source.learn != "all"}
+    learned = {source.name: source.learned for source in settings.sources if source.learned}
     keys = {"chat_template"} | ({"fill_in_the_middle_tokens"} if fills else set())
     dump = settings.tokenizer.model_dump(mode="json", include=keys) | NO_OFFSETS
     used = {"fill_in_the_middle": fills, "learn": learned}

@@ -14,6 +14,8 @@ from datetime import date
 from functools import cache
 from typing import Any, Literal
 
+from assets.text.chat_messages import ASSISTANT
+
 OPEN, CLOSE = "\ufde0", "\ufde1"  # noncharacters, which no content has (chat_messages.py)
 TODAY = date(2024, 7, 26)  # which Llama 3's templates say where there is no clock
 HAS_GENERATION = re.compile(r"\{%-?\s*generation\s*-?%\}")
@@ -31,13 +33,14 @@ class ChatTemplate:
     """A Jinja template, and the variables that it sees besides the messages, such as bos_token.
 
     `learn` says of which of the assistant's messages a model learns, and whether their weights in
-    the loss are other than 0 and 1; `is_split` that each turn is
-    learned in a conversation that ends there.
+    the loss are other than 0 and 1; `roles` whose messages are learned; `is_split` that each turn
+    is learned in a conversation that ends there.
     """
 
     source: str
     variables: tuple[tuple[str, str], ...] = ()
     learn: Literal["all", "last", "weights"] = "all"
+    roles: tuple[str, ...] = (ASSISTANT,)
     is_split: bool = False
 
 

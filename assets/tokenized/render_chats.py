@@ -107,16 +107,43 @@ class Rendering:
         whole, marked = self.render(self.turns), self.render(self.marked_turns)
         if lost := self.left_out(whole, marked):
             raise TemplateRefusal(f"the template leaves out {lost}")
-        if HAS_GENERATION.search(self.template.source):
+        roles, is_marked = {*self.template.roles}, HAS_GENERATION.search(self.template.source)
+        if is_marked and roles == {ASSISTANT}:
             return self.learned_spans(whole, marked)
         if whole.text != marked.text:
             raise TemplateRefusal(
                 "the template renders a message in another way when something is added to it, so "
                 f"that it is not known what is learned: {MARK_TURNS}"
             )
+        found = self.learned_spans(whole, marked) if is_marked else self.answers_learned(marked)
+        if ASSISTANT not in roles:
+            found = Rendered(whole.text, [], [])
+        others = [
+            self.content(marked, i)
+            for i, each in enumerate(self.messages)
+            if each.role in roles - {ASSISTANT} and self.is_learned(i)
+        ]
+        spans = [*zip(found.learned, found.weights, strict=True), *((each, ALL) for each in others)]
+        learned, weights = zip(*sorted(spans), strict=True) if spans else ((), ())
+        return Rendered(whole.text, [*learned], [*weights])
+
+    def answers_learned(self, marked: Marked) -> Rendered:
+        """Return what is learned of the assistant's turns."""
         learned = [i for i in self.answers if self.is_learned(i)]
         spans = [(self.begin(marked, i), self.end(marked, i)) for i in learned]
-        return Rendered(whole.text, spans, [*map(self.weight, learned)])
+        return Rendered(marked.text, spans, [*map(self.weight, learned)])
+
+    def content(self, marked: Marked, number: int) -> Span:
+        """Return where the content of a message stands, with the token that ends its turn."""
+        place = marked.places.get(number, {}).get("content", 0)
+        said, text = self.messages[number].content.strip(), marked.text[:place].rstrip()
+        if not text.endswith(said):
+            raise TemplateRefusal(
+                f"the template renders message {number} in another form, so that it is not known "
+                "what is learned of it"
+            )
+        stop = self.end_of_turn.match(marked.text, place)
+        return len(text) - len(said), stop.end() if stop else place
 
     def text(self) -> str:
         """Return the text alone; TemplateRefusal if the template does not render it."""

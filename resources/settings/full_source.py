@@ -8,11 +8,21 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from resources.settings.disclosure import SourceFacts
 from resources.settings.filtering.filters import FilterConfig
+from resources.settings.frozen_model import FrozenModel
 from resources.settings.holdout import HoldoutConfig
+from resources.settings.key_types import EACH_ONCE
 from resources.settings.sources import SourceConfig
 from resources.settings.tokenizer import FillInTheMiddle
 
 LIKE_FILTERS = BeforeValidator(lambda layer: layer, json_schema_input_type=FilterConfig)
+
+
+class LearnedRoles(FrozenModel):
+    """The roles whose messages are learned."""
+
+    roles: Annotated[
+        tuple[Literal["assistant", "user", "tool", "system", "developer"], ...], EACH_ONCE
+    ] = Field(min_length=1, description="whose messages are learned, each to the end of its turn")
 
 
 class Source(SourceConfig, SourceFacts):
@@ -35,12 +45,12 @@ class Source(SourceConfig, SourceFacts):
         "their middle; {}: the defaults; null: none",
     )
 
-    learn: Literal["all", "last", "weights"] = Field(
+    learn: Literal["all", "last", "weights"] | LearnedRoles = Field(
         default="all",
         exclude=True,
         description="of conversations. all: every message of the assistant; last: only its last "
         "one; weights: every one, times its weight in the loss (`weight: 0.5` of a message or "
-        "record, in hundredths up to 2.55)",
+        "record, in hundredths up to 2.55); {roles: [assistant, user]}: those of these roles",
     )
 
     reasoning: Literal["as_template", "split_turns"] = Field(
@@ -49,6 +59,13 @@ class Source(SourceConfig, SourceFacts):
         description="of conversations. split_turns: each turn is learned in a conversation that "
         "ends there, since templates leave out the reasoning of earlier turns",
     )
+
+    @property
+    def learned(self) -> dict[str, Any]:
+        """What `learn` changes for a template, as JSON; nothing by default."""
+        if isinstance(self.learn, LearnedRoles):
+            return self.learn.model_dump(mode="json")
+        return {} if self.learn == "all" else {"learn": self.learn}
 
     @model_validator(mode="after")
     def check_order(self) -> Self:

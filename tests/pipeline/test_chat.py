@@ -334,3 +334,21 @@ def test_weights_that_a_source_does_not_want_are_refused(tmp_path: Path, again: 
     paths = (tmp_path / "store/tokenized/asked").glob("*.rejected.parquet")
     [error] = pl.concat(map(pl.read_parquet, paths))["error"].to_list()
     assert "has the weight 0.5, which a source with `learn: weights` obeys" in error
+
+
+def test_messages_of_the_roles_of_a_source_are_learned(
+    built: Path, tmp_path: Path, again: Again
+) -> None:
+    config = copied(built, tmp_path)
+    content = yaml.safe_load(config.read_text())
+    content["sources"][1]["learn"] = {"roles": ["user"]}
+    content["sources"][2]["learn"] = "last"
+    config.write_text(yaml.safe_dump(content))
+    again(config)
+
+    texts = learned_texts(tmp_path)
+    asked = {text for text in texts["asked"] if text}
+    assert all(text.count("what of number") == text.count(END) > 0 for text in asked)
+    assert not any("answer" in text for text in asked)
+    last = {answers(number)[-1] + END for number in range(24, 48)}
+    assert {text for text in texts["told"] if text} <= last

@@ -216,6 +216,23 @@ def test_a_turn_has_its_weight_if_the_source_says_so(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", [CHATML, PLAIN], ids=["generation", "prefix"])
+def test_messages_of_other_roles_are_learned_if_the_source_says_so(source: str) -> None:
+    chat = [*TWICE[:2], TWICE[2]._replace(about='{"learned":false}'), *TWICE[3:], *TWICE[:1]]
+    questions = ["Q?<|im_end|>", "Q?<|im_end|>"]
+    for roles, expected in (
+        (("user",), questions),
+        (("assistant", "user"), [questions[0], "A.<|im_end|>", "B.<|im_end|>", questions[1]]),
+    ):
+        text, spans, weights = render_chat(ChatTemplate(source, roles=roles), chat, END)
+        assert [text[a:b] for a, b in spans] == expected
+        assert weights == [100] * len(expected)
+    changed = source.replace("m.content", "m.content | replace('Q', 'q')")
+    if source == PLAIN:
+        with pytest.raises(TemplateRefusal, match="not known what is learned of it"):
+            render_chat(ChatTemplate(changed, roles=("user",)), chat, END)
+
+
+@pytest.mark.parametrize("source", [CHATML, PLAIN], ids=["generation", "prefix"])
 def test_only_the_last_answer_is_learned_if_the_source_says_so(source: str) -> None:
     for chat in (TWICE, [*TWICE, Message("user", "more?")]):
         text, spans, _ = render_chat(ChatTemplate(source, learn="last"), chat, END)
