@@ -31,10 +31,8 @@ from resources.settings.buckets import BucketLayout, bucket_names
 ROW_COLUMNS = {  # of sequences in shards, too
     "num_tokens": "tokens of the sequence without padding",
     "tokens": "token ids",
-    "loss_mask": "whether each token is learned, of conversations; with `learn: weights` its "
-    "weight in hundredths",
-    "spans": "documents in the sequence: id, first token in the document, number of tokens, and "
-    "with padding if documents are padded",
+    "loss_mask": "whether each token is learned, of conversations; or its weight in hundredths",
+    "spans": "documents in the sequence: id, first token in it, tokens (and with its padding)",
 }
 PLACE_COLUMNS = {  # by which the tokens of a sequence are found in the files of its documents
     "rows": "row of each span's document, counted over the token files beside this one",

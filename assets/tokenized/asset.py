@@ -86,8 +86,7 @@ NO_OFFSETS = {"offsets": False}  # of the config of earlier versions: their part
 TOKEN_COLUMNS = {
     "doc_id": "the document",
     "tokens": "token ids of its text, the end-of-document id last",
-    "loss_mask": "whether each token is learned, of conversations; with `learn: weights` its "
-    "weight in hundredths",
+    "loss_mask": "whether each token is learned, of conversations; or its weight in hundredths",
     "turns": "tokens of each turn's conversation, where `reasoning` is split_turns",
 }
 CHECKS = (
