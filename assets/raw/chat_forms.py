@@ -222,7 +222,7 @@ def weight_of(others: Fields, role: str, place: str) -> float:
             weights.append(float(each))
         elif each not in NOTHING and in_words(key) not in HARMLESS:
             raise ChatError(f"chat message has `{key:.60}`, which no text holds - at `{place}`")
-    return math.prod(weights)
+    return math.prod(weights) if role == ASSISTANT else 1.0  # 0 of others says what holds anyway
 
 
 def is_weight(value: object) -> TypeGuard[float]:

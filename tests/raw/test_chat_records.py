@@ -92,9 +92,9 @@ assistant | training | 1 | kept
 assistant | trainable | 1.0 | kept
 assistant | weight | 1 | kept
 assistant | loss_weight | 1.0 | kept
-user | train | False | unlearned
-user | loss | 0 | unlearned
-system | weight | 0 | unlearned
+user | train | False | kept
+user | loss | 0 | kept
+system | weight | 0 | kept
 assistant | loss | False | unlearned
 assistant | train | 0 | unlearned
 assistant | training | False | unlearned
