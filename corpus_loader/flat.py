@@ -1,5 +1,4 @@
-"""Flat files of a shard: tokens (.bin), offsets of rows (.idx), documents (.spans), masks (.loss),
-weights of the loss (.weights).
+"""Flat files of a shard: tokens (.bin), rows (.idx), documents (.spans), masks (.loss, .weights).
 
 Files are memory-mapped, which is faster than preadv. Reading beyond the end of a file that was cut
 while in use would kill the process (SIGBUS), so the size is checked before every batch. Maps are

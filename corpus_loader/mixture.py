@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -17,9 +17,7 @@ from corpus_loader.order import PhaseOrder, SourceShape, order_seed
 from corpus_loader.places.errors import CorpusError
 
 VERSION = 7  # of one with weights of the loss
-WITH_WEIGHTS_AT = (
-    6  # of one whose weights change, and of validation: older loaders would train on it
-)
+WITH_WEIGHTS_AT = 6  # of one whose weights change, and of validation: others would train on it
 WITH_CONTINUES = 5  # of one that continues another
 WITH_MASKS = 4  # the version of a mixture with loss masks: older loaders would teach every token
 WITH_ONE_BUCKET_BATCHES = 3  # of one with batches of one bucket
@@ -150,8 +148,7 @@ class Mixture:
     @property
     def has_loss_mask(self) -> bool:
         """True if a shard of a source that is drawn from has a loss mask."""
-        drawn = (source for source in self.sources if source.samples)
-        return any(shard.has_loss_mask for source in drawn for shard in source.shards)
+        return any(shard.has_loss_mask for shard in self.drawn_shards())
 
     @property
     def has_loss_weights(self) -> bool:
@@ -161,8 +158,13 @@ class Mixture:
     @property
     def has_token_weights(self) -> bool:
         """True if a shard of a source that is drawn from has weights of its tokens."""
-        drawn = (source for source in self.sources if source.samples)
-        return any(WEIGHT_SUFFIX in shard.files for source in drawn for shard in source.shards)
+        return any(shard.mask_suffix == WEIGHT_SUFFIX for shard in self.drawn_shards())
+
+    def drawn_shards(self) -> Iterator[Shard]:
+        """Yield the shards of the sources that are drawn from."""
+        for source in self.sources:
+            if source.samples:
+                yield from source.shards
 
     def order(self, seed: int) -> PhaseOrder | OneBucketOrder:
         """Return the order of the phase's samples under a seed."""
@@ -205,15 +207,14 @@ class Mixture:
 
         Raises CorpusError if a shard of theirs has no flat token files.
         """
-        drawn = tuple(source for source in self.sources if source.samples)
-        for shard in (shard for source in drawn for shard in source.shards):
+        for shard in self.drawn_shards():
             if missing := FLAT_SUFFIXES - set(shard.files):
                 raise CorpusError(
                     f"shard {shard.path} has no flat token files ({', '.join(sorted(missing))}), "
                     "which the loader reads. Add megatron to `shards.formats` in pipeline.yaml, "
                     "then build `sharded` and `mixed` again."
                 )
-        return replace(self, sources=drawn)
+        return replace(self, sources=tuple(each for each in self.sources if each.samples))
 
 
 def bucket_lengths(shard: Shard) -> str:

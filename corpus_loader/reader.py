@@ -131,6 +131,7 @@ class Reader:
         rows = [source.rows for source in self.order.sources]
         self.first_live = np.cumsum([0, *rows], dtype=np.int64)  # row of each source
         self.live_rows = find_live_rows(files, mixture)
+        self.has_loss_weights = mixture.has_loss_weights  # which looks at every shard
         self.loss_weights = np.array([each.loss_weight for each in mixture.sources], np.float32)
 
     def look_up(self, positions: npt.NDArray[np.int64]) -> Lookup:
@@ -154,7 +155,7 @@ class Reader:
             if documents is not None:
                 documents.loss_mask[...] &= loss_mask
         loss_weights = None
-        if self.mixture.has_loss_weights:
+        if self.has_loss_weights:
             loss_weights = np.repeat(self.loss_weights[lookup.sources][:, None], length, axis=1)
             for row, mask in zip(loss_weights, rows.masks, strict=False):
                 row[: mask.size] *= mask if mask.dtype == np.bool_ else mask / np.float32(100)

@@ -85,6 +85,8 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     manifest, config = usable_tokenized(corpus, source), corpus.settings.buckets
     of_source = groups_of_source(corpus, source)
     is_chat, is_split = manifest.provenance.has_loss_mask is True, "reasoning" in manifest.config
+    columns = ("doc_id", "tokens", *(("loss_mask",) if is_chat else ()))
+    columns += ("turns",) if is_split else ()
     long = {LONG: config.long_conversations} if is_chat and config.mode != "buckets" else {}
     dump = config.model_dump(mode="json", exclude={LONG}) | long
     maker, tasks = tasks_of(corpus, BUCKETED, source), list[Task[WindowInputs]]()
@@ -100,7 +102,7 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
             config=config,
             padding=manifest.provenance.end_of_document_id,
             text_bytes=sum(part.stats.text_bytes for part in parts),
-            columns=("doc_id", "tokens", *["loss_mask"][:is_chat], *["turns"][:is_split]),
+            columns=columns,
             groups=groups,
         )
         made_of = [dump, [part.fingerprint for part in parts], *groups.made_of]

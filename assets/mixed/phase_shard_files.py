@@ -200,10 +200,10 @@ def rows_at(reader: Reader, lookup: Lookup) -> pl.DataFrame:
     )
     masks = {}
     if rows.masks:
-        flags = np.concatenate([rows.masks[i] for i in place])
+        in_order = [rows.masks[i] for i in place]
         if reader.mixture.has_token_weights:
-            flags = np.concatenate([in_hundredths(rows.masks[i]) for i in place])
-        masks = {"loss_mask": list_series(flags, starts)}
+            in_order = [in_hundredths(mask) for mask in in_order]
+        masks = {"loss_mask": list_series(np.concatenate(in_order), starts)}
     content = np.frombuffer(bytearray().join(tokens), reader.mixture.token_dtype)
     return pl.DataFrame(
         {

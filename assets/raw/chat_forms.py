@@ -6,7 +6,7 @@ answers, as of Capybara; a tree of replies, as of OASST, of which the best path 
 (chat_transcripts.py). `as_messages` brings all of them into objects with a role and a content, and
 `read_message` reads those.
 
-Every key of a message is rendered (SPOKEN), or obeyed as a mark that it is not learned (MARKS), or
+Every key of a message is rendered (SPOKEN), or obeyed as its weight in the loss (MARKS), or
 harmless (HARMLESS), or makes the record bad: it may be part of what a model sees, or a mask, and to
 leave it out would teach something else. Images and other media are refused by their name.
 """

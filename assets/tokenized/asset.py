@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from msgspec import UNSET, UnsetType
-from msgspec.structs import asdict, replace
+from msgspec import UNSET
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from assets.deduped.deduped_records import DEDUPED
@@ -145,8 +145,8 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
         tokenizer.begin_of_document_id,
         fill,
     )
-    is_chat, template = corpus.settings.is_chat(source), None
-    if is_chat:
+    template: ChatTemplate | None = None
+    if corpus.settings.is_chat(source):
         found = find_template(corpus.settings.tokenizer, corpus.config.parent)
         of_source = corpus.settings.source(source)
         is_split = of_source.reasoning == "split_turns" and of_source.learn == "all"
@@ -157,8 +157,7 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
             roles=tuple(learned.get("roles", found.roles)),
             is_split=is_split,
         )
-        config |= {"chat_template": template.source, "chats": CHATS_VERSION}
-        config |= learned
+        config |= {"chat_template": template.source, "chats": CHATS_VERSION, **learned}
         config |= {"reasoning": of_source.reasoning} if is_split else {}
         config |= {f"template_{name}": value for name, value in template.variables}
     maker, tasks = tasks_of(corpus, TOKENIZED, source), []
@@ -167,11 +166,7 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
         inputs = EncodeInputs(documents, loaded, form, is_trained, template)
         made_of = [config, part.fingerprint, [tokenizer.tokenizer_fingerprint]]
         tasks.append(maker.task(part.name, made_of, inputs, work_bytes=documents.bytes))
-    provenance = replace(
-        provenance_of(tokenizer, deduped.fingerprint, is_chat or UNSET),
-        has_loss_weights=(template is not None and template.learn == "weights") or UNSET,
-    )
-    return Plan(tasks, config, provenance)
+    return Plan(tasks, config, provenance_of(tokenizer, deduped.fingerprint, template))
 
 
 def plan_fill(
@@ -190,14 +185,15 @@ def plan_fill(
 
 
 def provenance_of(
-    tokenizer: MarkedTokenFacts, deduped: str, has_loss_mask: bool | UnsetType
+    tokenizer: MarkedTokenFacts, deduped: str, template: ChatTemplate | None
 ) -> TokenizedProvenance:
-    """Add the fingerprint of `deduped` to what the tokenizer says of its tokens."""
+    """Add the fingerprint of `deduped`, and what masks there are, to the tokenizer's facts."""
     names = MarkedTokenFacts.__struct_fields__
     return TokenizedProvenance(
         **{name: getattr(tokenizer, name) for name in names},
         deduped=deduped,
-        has_loss_mask=has_loss_mask,
+        has_loss_mask=template is not None or UNSET,
+        has_loss_weights=(template is not None and template.learn == "weights") or UNSET,
     )
 
 

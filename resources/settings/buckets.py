@@ -70,8 +70,7 @@ def check_steps(steps: Steps) -> None:
 def class_weights(steps: Steps, limits: Sequence[float]) -> tuple[Fraction, ...]:
     """Return the weight of each class: that of the first step that reaches its upper limit.
 
-    Raises ValueError if the steps do not end at
-    limits, or do not reach beyond the last.
+    Raises ValueError if the steps do not end at limits, or do not reach beyond the last.
     """
     *inner, last = (border for border, _ in steps)
     check_borders(inner, limits)

@@ -53,27 +53,20 @@ def test_a_source_gives_each_length_its_share() -> None:
     assert planned(found) == {"a/class-0": 80, "a/class-1": 60, "a/class-2": 60}
 
 
-def test_a_source_without_long_documents_leaves_them_to_the_others() -> None:
+@pytest.mark.parametrize(
+    ("weights", "of_books"),
+    [({"web": 0.3, "books": 0.7}, (100, 300, 300)), ({"web": 0.4, "books": 0.6}, (0, 300, 300))],
+    ids=["long ones are left to the others", "who then give no short ones"],
+)
+def test_a_source_has_no_long_documents(
+    weights: dict[str, float], of_books: tuple[int, int, int]
+) -> None:
     tokens = {"web": (1000, 0, 0), "books": (500, 500, 500)}
-    found = plan(tokens, weights={"web": 0.3, "books": 0.7}, tokens=1000)
+    found = plan(tokens, weights=weights, tokens=1000)
 
     assert planned(found) == {
-        "web/class-0": 300,
-        "books/class-0": 100,
-        "books/class-1": 300,
-        "books/class-2": 300,
-    }
-
-
-def test_sources_that_can_give_nothing_else_give_no_short_documents() -> None:
-    tokens = {"web": (1000, 0, 0), "books": (500, 500, 500)}
-    found = plan(tokens, weights={"web": 0.4, "books": 0.6}, tokens=1000)
-
-    assert planned(found) == {
-        "web/class-0": 400,
-        "books/class-0": 0,
-        "books/class-1": 300,
-        "books/class-2": 300,
+        "web/class-0": round(1000 * weights["web"]),
+        **{f"books/class-{i}": count for i, count in enumerate(of_books)},
     }
 
 
