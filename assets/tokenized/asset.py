@@ -149,7 +149,7 @@ def plan_tokenized(corpus: Corpus, source: str) -> Plan:
     if corpus.settings.is_chat(source):
         found = find_template(corpus.settings.tokenizer, corpus.config.parent)
         of_source = corpus.settings.source(source)
-        is_split = of_source.reasoning == "split_turns" and of_source.learn == "all"
+        is_split = of_source.reasoning == "split_turns" and of_source.learn in ("all", "weights")
         learned = of_source.learned
         template = dataclasses.replace(
             found,

@@ -72,6 +72,11 @@ class Source(SourceConfig, SourceFacts):
         """Refuse to rearrange conversations, and `learn` for other documents."""
         if self.kind != "chat" and self.learn != "all":
             raise ValueError("learn is for kind: chat: of other documents all tokens are learned")
+        if self.reasoning == "split_turns" and isinstance(self.learn, LearnedRoles):
+            raise ValueError(
+                "`reasoning: split_turns` does not go with `learn: {roles: ...}`: only answers end "
+                "a turn. Leave one of the two out"
+            )
         if self.kind != "chat" and self.reasoning != "as_template":
             raise ValueError("reasoning is for kind: chat: other documents have no turns")
         if self.kind == "chat" and self.fill_in_the_middle is not None:

@@ -229,6 +229,9 @@ def tokens_of(folder: Path) -> list[list[int]]:
 def test_only_conversations_have_turns_to_split() -> None:
     with pytest.raises(ValueError, match="reasoning is for kind: chat"):
         Source.model_validate({"name": "a", "where": "a", "reasoning": "split_turns"})
+    asked = {"name": "a", "where": "a", "kind": "chat", "reasoning": "split_turns"}
+    with pytest.raises(ValueError, match="does not go with `learn: {roles"):
+        Source.model_validate(asked | {"learn": {"roles": ["user"]}})
 
 
 THINKING = (  # drops the reasoning before the last question, as Qwen3's does
@@ -240,17 +243,19 @@ THINKING = (  # drops the reasoning before the last question, as Qwen3's does
 )
 
 
+@pytest.mark.parametrize("learn", ["all", "weights"])
 def test_turns_that_are_split_are_learned_once_with_their_reasoning(
-    tmp_path: Path, again: Again
+    tmp_path: Path, again: Again, learn: str
 ) -> None:
     config = write_chat_corpus(tmp_path, buckets={"mode": "pack", "sequence_length": 2048})
     content = yaml.safe_load(config.read_text())
-    content["sources"][1]["reasoning"] = "split_turns"
+    content["sources"][1] |= {"reasoning": "split_turns", "learn": learn}
     content["tokenizer"]["chat_template"] = THINKING
     config.write_text(yaml.safe_dump(content))
     chats = [openai(number)["messages"] for number in range(24)]
     for message in (m for chat in chats for m in chat if m["role"] == "assistant"):
         message["reasoning"] = f"since {message['content']}"
+        message |= {"weight": 0.5} if learn == "weights" else {}
     write_jsonl(tmp_path / "input/asked/a.jsonl", [{"messages": chat} for chat in chats])
 
     again(config)
@@ -261,8 +266,10 @@ def test_turns_that_are_split_are_learned_once_with_their_reasoning(
     }
     assert learned and learned <= thought
     rows = pl.read_parquet(tmp_path / "store/sharded/asked/parquet-*/*.parquet")
-    tokens = rows.select("tokens", "loss_mask").explode("tokens", "loss_mask").filter("loss_mask")
-    text = tokenizer_of(tmp_path).decode(tokens["tokens"].to_list(), skip_special_tokens=False)
+    flags = rows["loss_weight" if learn == "weights" else "loss_mask"].explode()
+    assert set(flags.cast(pl.Int64).to_list()) == {0, 50 if learn == "weights" else 1}
+    ids = rows["tokens"].explode().filter(flags.cast(pl.Boolean)).to_list()
+    text = tokenizer_of(tmp_path).decode(ids, skip_special_tokens=False)
     assert sorted(text.split(END)[:-1]) == sorted(each.removesuffix(END) for each in thought)
 
 
