@@ -7,6 +7,8 @@ Definitions, summary, trace, verify, repair and the engine read it; no stage imp
 from dataclasses import replace
 from typing import Any
 
+from assets.annotated.annotators_asset import STAGE as ANNOTATORS
+from assets.annotated.asset import STAGE as ANNOTATED
 from assets.bucketed.asset import STAGE as BUCKETED
 from assets.bucketed.held_out_asset import STAGE as HELD_OUT
 from assets.bucketed.leakage_asset import STAGE as LEAKAGE
@@ -40,6 +42,8 @@ STAGES: tuple[Stage[Any, Any], ...] = (
     REPEATED,
     SUBSTRINGS,
     DEDUPED,
+    ANNOTATORS,
+    ANNOTATED,
     TOKENIZER,
     TOKENIZED,
     HELD_OUT,

@@ -13,6 +13,7 @@ import msgspec
 import polars as pl
 from msgspec.structs import astuple
 
+from assets.annotated.annotated_records import ANNOTATED, DROPPED
 from assets.bucketed.bucketed_records import BUCKETED, LEAKAGE
 from assets.bucketed.report import held_out as held_out_of
 from assets.deduped.deduped_records import DEDUPED
@@ -43,7 +44,7 @@ NUMBERS = (
 )
 TEXTS = (
     *("source", "stage", "fingerprint", "phase", "fate", "reason", "cut", "evaluation_set"),
-    *("language", "outcome", "domain", "license"),
+    *("language", "outcome", "domain", "license", "annotator"),
 )
 TYPES: dict[str, Any] = {  # of columns by name; all others are Int64
     **dict.fromkeys(TEXTS, pl.String),
@@ -162,6 +163,20 @@ def contaminated(_: Corpus, manifests: Manifests) -> Iterator[tuple[Any, ...]]:
     ]
     for key in sorted(found[0] | found[1]):
         yield *key, *(counts.get(key, 0) for counts in found)
+
+
+@table("source", "annotator", "documents", "matched", "dropped")
+def annotated(_: Corpus, manifests: Manifests) -> Iterator[tuple[Any, ...]]:
+    """Documents that annotators are asked of, those they have a record for, and those they drop."""
+    dropped = {
+        (source, reason.removeprefix(DROPPED)): count
+        for (stage, source), manifest in manifests.items()
+        for reason, count in (manifest.stats.rejected if stage == BUCKETED.name else {}).items()
+    }
+    matched = {each[:2]: each[2] for each in counts_in(manifests, ANNOTATED.name, "matched")}
+    for *key, documents in counts_in(manifests, ANNOTATED.name, "documents"):
+        of = key[0], key[1]
+        yield *of, documents, matched.get(of, 0), dropped.get(of, 0)
 
 
 @table("source", "language", "documents")

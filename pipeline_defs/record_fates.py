@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from assets.annotated.annotated_records import DROPPED
 from assets.bucketed.bucketed_records import BUCKETED, LIKE_HELD_OUT, BucketedNumbers
 from assets.bucketed.report import HeldOut, held_out
 from assets.deduped.deduped_records import CONTAMINATED, DEDUPED
@@ -40,6 +41,7 @@ class Fate(StrEnum):
     DUPLICATE = DUPLICATE
     CONTAMINATED = "contaminated"
     REFUSED = "refused by a template or too long"
+    DROPPED = "dropped by an annotation"
     LIKE_HELD_OUT = "like a held-out document"
     HELD_OUT = "held out"
     IN_SHARDS = "in training shards"
@@ -66,6 +68,8 @@ def fate_of(stage: str, reason: str) -> Fate:
     """Return the fate of a document that a stage removes for a reason, the first if it has more."""
     if reason.startswith("opt_out."):
         return Fate.LEFT_OUT
+    if reason.startswith(DROPPED):
+        return Fate.DROPPED
     return OF_REASON.get(reason) or OF_STAGE.get(stage, Fate.REJECTED)
 
 

@@ -26,7 +26,7 @@ from resources.store.store import Keep
 from resources.tasks import GLOBAL, Plan, RunStage, Work
 
 Partitioning = Literal["source", "phase", "none"]
-Group = Literal["ingest", "curate", "deduplicate", "tokenize", "train"]
+Group = Literal["ingest", "curate", "deduplicate", "annotate", "tokenize", "train"]
 
 
 @dataclass(frozen=True)

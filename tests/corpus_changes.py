@@ -340,6 +340,15 @@ def a_patch(site: Site) -> None:
     site.cli.out("quarantine", "replay", "prose", "--patched", str(patch))
 
 
+def a_score_of_a_document(site: Site) -> None:
+    site.record("liked/a.jsonl", lambda record: record | {"likes": record["likes"] % 7 + 2})
+
+
+def a_file_of_scores(site: Site) -> None:
+    record = {"n": str(site.step % 30), "likes": 0}
+    write_jsonl(site.folder / f"liked/new{site.step}.jsonl", [record])
+
+
 def key(path: str, *values: Any) -> Change:
     """Return the change of a setting to the first of some values that it has not."""
 
@@ -386,6 +395,10 @@ OF_TEXTS: dict[str, Change] = OF_ALL | {
     "a takedown": a_takedown,
     "a takedown of an item": a_takedown_of_an_item,
     "a patch": a_patch,
+    "a score of a document": a_score_of_a_document,
+    "a file of scores": a_file_of_scores,
+    "the condition of an annotator": key("annotations.0.drop", "likes > 7", "likes < 1"),
+    "classes by an annotator": key("buckets.classes.score", "liked.likes", "meta.n"),
     "fill_in_the_middle.seed": key("sources.0.fill_in_the_middle.seed", 1, 2),
     "score of classes": key("buckets.classes.score", "quality_percentile", "meta.n"),
     "upsample": key("phases.1.upsample", MANY, FEW),

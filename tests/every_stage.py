@@ -45,6 +45,12 @@ CONFIG: dict[str, Any] = {
         "substrings": {"min_words": 50},
         "decontamination": {"sets": [QUIZ]},
     },
+    "annotations": [
+        {
+            **{"name": "liked", "where": "liked/*", "by": "meta.n", "drop": "likes < 1"},
+            **{"columns": {"likes": "number"}, "sources": ["prose"], "min_matched": 0},
+        }
+    ],
     "holdout": {"share": 0.2},
     "phases": [
         {"name": "main", "weights": {"prose": 0.75, "notes": 0.25}, "formats": ["parquet"]},
@@ -61,6 +67,8 @@ def write_inputs(folder: Path, **changes: Any) -> Any:
     write_jsonl(folder / "input/prose/c.jsonl", [*pages, {"text": f"{OWN[0]} {PASSAGE}."}, "{"])
     shared = [{"text": f"{own}: {PASSAGE.upper()}."} for own in OWN[1:]]
     write_jsonl(folder / "input/notes/m.jsonl", shared)
+    likes = [{"n": str(n), "likes": n - 30} for n in range(30, 40)]
+    write_jsonl(folder / "liked/a.jsonl", likes)
     quiz: list[Any] = [{"question": sentence(3, 23), "n": 0}, "{"]
     write_jsonl(folder / "quiz/a.jsonl", quiz)
     return corpus

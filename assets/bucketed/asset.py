@@ -12,7 +12,6 @@ from msgspec.structs import asdict
 
 from assets.bucketed.bucketed_records import (
     BUCKETED,
-    LIKE_HELD_OUT,
     SEQUENCE_IDS,
     TOKENS,
     TOO_LONG,
@@ -41,6 +40,7 @@ from resources.content_windows import content_windows
 from resources.corpus import Corpus
 from resources.reused_array import reused_array
 from resources.settings.buckets import LONG, BucketConfig, BucketLayout
+from resources.settings.pipeline import Settings
 from resources.stage import Check, Conclusion, MainTable, Metadata, Outlook, Stage, not_zero
 from resources.store.mapped_files import map_arrow, read_arrow
 from resources.store.published import PublishedFile
@@ -122,7 +122,8 @@ def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     inputs = task.payload
     table_of = map_arrow if len(inputs.files) <= MOST_MAPPED else read_arrow
     tables = [table_of(file.checked(), [*inputs.columns]) for file in inputs.files]
-    groups, is_left_out = inputs.groups.of_documents(tables), inputs.groups.left_out(tables)
+    groups, found = inputs.groups.of_documents(tables), inputs.groups.left_out(tables)
+    is_left_out = found.is_left_out if found else None
     sequences, numbers = make_sequences(
         tables, inputs.config, inputs.padding, reused_array, groups, is_left_out
     )
@@ -136,7 +137,7 @@ def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
     left_out = {
         NO_TOKENS: count_empty(tables, is_left_out),
         TOO_LONG: long_counts(numbers).get(LEFT_OUT, 0),
-        LIKE_HELD_OUT: len(inputs.groups.like_held_out),
+        **(found.reasons if found else {}),
     }
     stats = Stats(
         rows_in=documents,
@@ -193,12 +194,21 @@ def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
     return Conclusion([f"source {manifest.partition!r}: {warning}" for warning in warnings])
 
 
+def settings_of_buckets(settings: Settings) -> dict[str, object]:
+    """Return the settings of sequences, and the documents that are left out of them."""
+    drops = {each.name: each.drop for each in settings.annotations if each.drop}
+    return settings.buckets.model_dump(mode="json") | ({"annotations": drops} if drops else {})
+
+
 STAGE = Stage(
     *BUCKETED.fields(),
     description="Training sequences by bucket, each with the spans of the documents in it.",
     group="train",
     partitions="source",
-    after=(stage_names.TOKENIZED, stage_names.HELD_OUT, stage_names.LEAKAGE),
+    after=(
+        *(stage_names.ANNOTATED, stage_names.TOKENIZED),
+        *(stage_names.HELD_OUT, stage_names.LEAKAGE),
+    ),
     outlook=Outlook(
         "window",
         steady=(stage_names.HELD_OUT, stage_names.LEAKAGE),  # what is decided stays
@@ -206,7 +216,7 @@ STAGE = Stage(
         first_seconds=1.2,
     ),
     kinds=frozenset({"arrow", "numba"}),
-    settings=lambda settings: settings.buckets.model_dump(mode="json"),
+    settings=settings_of_buckets,
     plan=plan_bucketed,
     work=bucket_window,
     main_table=MainTable("sequences", BUCKETED_COLUMNS),

@@ -1,8 +1,9 @@
 """Groups of documents that are packed by themselves, and documents that are left out.
 
 Documents that are held out of training are a group of their own (`VALIDATION`), and so is each of
-`buckets.classes`: by a score of `filtered`, a field of `meta`, or their tokens. Documents for
-training that are much like a held-out one are in no sequence.
+`buckets.classes`: by a score of `filtered` or of an annotator, a field of `meta`, or their tokens.
+Documents that an annotator drops, and those for training that are much like a held-out one, are in
+no sequence.
 """
 
 from __future__ import annotations
@@ -11,13 +12,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from assets.bucketed.bucketed_records import HELD_OUT, LEAKAGE, SHARES, LeakageManifest
+from assets.bucketed.annotated_files import Annotations, SourceAnnotations, source_annotations
+from assets.bucketed.bucketed_records import (
+    HELD_OUT,
+    LEAKAGE,
+    LIKE_HELD_OUT,
+    SHARES,
+    LeakageManifest,
+)
 from assets.bucketed.make_sequences import Groups
 from assets.bucketed.sequences import count_tokens
 from assets.deduped.minhash.meta_fields import field_values, finite, numbers_of
@@ -40,6 +48,12 @@ class ScoredParts:
     files: tuple[PublishedFile, ...]
     fingerprints: tuple[str, ...]
 
+    @property
+    def column(self) -> str:
+        """The column with the scores, or meta.<name>."""
+        score = self.classes.score
+        return score if score.startswith(META) else score.rpartition(".")[2]
+
 
 @dataclass(frozen=True)
 class Decisions:
@@ -54,18 +68,27 @@ class Decisions:
         return (VALIDATION,) if any(self.held_ids) else ()
 
 
+class LeftOut(NamedTuple):
+    """Which documents are left out, bool [n], and the number of them by the first reason."""
+
+    is_left_out: NDArray[np.bool_]
+    reasons: Mapping[str, int]
+
+
 @dataclass(frozen=True)
 class WindowGroups:
     """Names of the groups of a window's documents, sorted, and what decides them.
 
-    `by_tokens`: limits of classes by the documents' own lengths. `like_held_out`: ids of the
-    documents that are left out for what they share with a held-out one.
+    `by_tokens`: limits of classes by the documents' own lengths. `dropping`: what annotators that
+    drop documents say of these. `like_held_out`: ids of the documents that are left out for what
+    they share with a held-out one.
     """
 
     names: tuple[str, ...] = ()
     by_tokens: tuple[float, ...] = ()
     scored: ScoredParts | None = None
     decisions: Decisions | None = None
+    dropping: tuple[Annotations, ...] = ()
     like_held_out: tuple[str, ...] = ()
 
     @property
@@ -75,6 +98,7 @@ class WindowGroups:
             *([self.names] if self.names else []),
             *([self.scored.fingerprints] if self.scored else []),
             *([self.decisions.held_ids] if self.decisions and self.decisions.groups else []),
+            *([["drop", each.name, each.drop, each.digests] for each in self.dropping]),
             *([["like", self.like_held_out]] if self.like_held_out else []),
         ]
 
@@ -92,13 +116,27 @@ class WindowGroups:
             return groups
         return in_classes(groups, scores_of(tables, self.scored), self.scored.classes.limits)
 
-    def left_out(self, tables: Sequence[pl.DataFrame]) -> NDArray[np.bool_] | None:
-        """Mark the documents that are left out, bool [n]; None if none is."""
-        if not self.like_held_out:
+    def left_out(self, tables: Sequence[pl.DataFrame]) -> LeftOut | None:
+        """Return the documents that are left out; None if none can be.
+
+        Raises ValueError for a document that is newer than what is said of it.
+        """
+        if not self.like_held_out and not self.dropping:
             return None
-        is_left_out = pl.concat([t["doc_id"] for t in tables]).is_in(list(self.like_held_out))
-        check_known(len(self.like_held_out) - int(is_left_out.sum()), "that `leakage` leaves out")
-        return is_left_out.to_numpy()
+        doc_ids = pl.concat([table["doc_id"] for table in tables])
+        is_left_out, reasons = np.zeros(len(doc_ids), np.bool_), dict[str, int]()
+        for each in self.dropping:
+            dropped = look_up(tables, each.dropped())["is_dropped"]
+            check_known(dropped.null_count(), f"that `{each.name}` annotates")
+            is_new = dropped.to_numpy() & ~is_left_out
+            is_left_out, reasons[each.reason] = is_left_out | is_new, int(is_new.sum())
+        if self.like_held_out:
+            is_like = doc_ids.is_in(list(self.like_held_out)).to_numpy()
+            unknown = len(self.like_held_out) - int(is_like.sum())
+            check_known(unknown, "that `leakage` leaves out")
+            reasons[LIKE_HELD_OUT] = int((is_like & ~is_left_out).sum())
+            is_left_out = is_left_out | is_like
+        return LeftOut(is_left_out, reasons)
 
 
 @dataclass(frozen=True)
@@ -107,10 +145,11 @@ class SourceGroups:
 
     classes    names of the classes, sorted; none if the documents have no score
     by_tokens  limits of the classes, if they are of the documents' own lengths
-    scored     the filtered documents with the scores, if they are of a score
+    scored     the filtered documents with the scores, if they are of a score of `filtered`
     decided    file of the decisions on each part, and digest of what it holds out; None: no
                `holdout`
     like       ids of documents that are much like a held-out one, by part
+    annotated  what annotators say of the documents
     """
 
     classes: tuple[str, ...]
@@ -118,16 +157,22 @@ class SourceGroups:
     scored: Manifest[Any, Any] | None
     decided: Mapping[str, Decisions] | None
     like: Mapping[str, list[str]]
+    annotated: SourceAnnotations
 
     def of_window(self, corpus: Corpus, source: str, names: Sequence[str]) -> WindowGroups:
         """Return the groups of the documents of some parts; StoreError if a part is too new."""
         decisions = decisions_on(source, self.decided, names)
         scored = scored_parts(corpus, self.scored, names) if self.scored else None
+        classes = corpus.settings.buckets.classes
+        if classes and self.annotated.scoring:
+            said = self.annotated.of_parts(self.annotated.scoring, names)
+            scored = ScoredParts(classes, said.files, said.digests)
         return WindowGroups(
             tuple(sorted([*self.classes, *(decisions.groups if decisions else ())])),
             self.by_tokens,
             scored,
             decisions,
+            tuple(self.annotated.of_parts(each, names) for each in self.annotated.dropping),
             tuple(doc_id for name in names for doc_id in self.like.get(name, ())),
         )
 
@@ -135,19 +180,22 @@ class SourceGroups:
 def groups_of_source(corpus: Corpus, source: str) -> SourceGroups:
     """Return what decides the groups of a source's documents."""
     classes, scored = corpus.settings.buckets.classes, scored_documents(corpus, source)
+    annotated = source_annotations(corpus, source)
     by_tokens = classes.limits if classes and classes.score == TOKENS else ()
-    names = sorted(class_names(classes.limits)) if classes and (scored or by_tokens) else ()
+    has_classes = scored or by_tokens or annotated.scoring
+    names = sorted(class_names(classes.limits)) if classes and has_classes else ()
     decided, like = decided_parts(corpus, source), left_out_documents(corpus, source)
-    return SourceGroups(tuple(names), by_tokens, scored, decided, like)
+    return SourceGroups(tuple(names), by_tokens, scored, decided, like, annotated)
 
 
 def scored_documents(corpus: Corpus, source: str) -> Manifest[Any, Any] | None:
     """Return the filtered documents that the classes of a source come from.
 
-    None if they come from none, or the filters of the source do not store the score.
+    None if they come from none, or from an annotator, or if the filters of the source do not store
+    the score.
     """
     classes = corpus.settings.buckets.classes
-    if classes is None or classes.score == TOKENS:
+    if classes is None or classes.score == TOKENS or corpus.settings.annotator_of(classes.score):
         return None
     manifest = clustered_documents(corpus, source)
     if classes.score.startswith(META) or not manifest.parts:
@@ -256,9 +304,9 @@ def in_classes(groups: Groups, scores: NDArray[np.float64], limits: Sequence[flo
 
 def scores_of(tables: Sequence[pl.DataFrame], parts: ScoredParts) -> NDArray[np.float64]:
     """Return the score of each document of all tables, float64 [n], NaN for none."""
-    scores = pl.concat([read_scores(file, parts.classes.score) for file in parts.files])
+    scores = pl.concat([read_scores(file, parts.column) for file in parts.files])
     found = look_up(tables, scores)
-    check_known(found["is_known"].null_count(), "that are filtered")
+    check_known(found["is_known"].null_count(), "that have scores")
     return found["score"].to_numpy()
 
 

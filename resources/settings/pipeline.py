@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from corpus_loader.places.url_secrets import redacted
+from resources.settings.annotations import Annotator
 from resources.settings.buckets import (
     PERCENTILE,
     TOKENS,
@@ -134,6 +135,11 @@ class Settings(FrozenModel):
     dedup: DedupConfig = Field(
         default=DedupConfig(), description="removal of duplicates and repeats"
     )
+    annotations: tuple[Annotator, ...] = Field(
+        default=(),
+        exclude_if=lambda annotators: not annotators,
+        description="what models, people or other programs say of documents, by annotator",
+    )
     tokenizer: TokenizerConfig = Field(
         default=TokenizerConfig(),
         validate_default=True,
@@ -197,6 +203,7 @@ class Settings(FrozenModel):
             *self.useless_caps(),
             *unknown_names("bucket", bucket_names(self.buckets), self.bucket_references()),
             *unknown_names("source", names, self.stage_references()),
+            *self.annotation_faults(),
             *self.class_faults(),
             *self.holdout_faults(),
             *self.course_faults(),
@@ -225,6 +232,29 @@ class Settings(FrozenModel):
                         "no source of this phase: its cap would do nothing. Remove it, or give "
                         "the source a share",
                     )
+
+    def annotation_faults(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield (key path, message) of names that two annotators have, and of unknown columns."""
+        names = [annotator.name for annotator in self.annotations]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield ("annotations", index, "name"), f"{name!r} is there twice. Rename one"
+        score = self.buckets.classes.score if self.buckets.classes else ""
+        name, _, column = score.partition(".")
+        if name in names and self.annotator_of(score) is None:
+            columns = self.annotations[names.index(name)].columns
+            numbers = [each for each, kind in columns.items() if kind == "number"]
+            known = ", ".join(numbers) or "none"
+            yield (
+                ("buckets", "classes", "score"),
+                f"{column!r} is no number of the annotator {name!r}; its numbers are {known}",
+            )
+
+    def annotator_of(self, score: str) -> Annotator | None:
+        """Return the annotator that a score of classes is of: `edu` of edu.score; None if none."""
+        name, _, column = score.partition(".")
+        found = (a for a in self.annotations if a.name == name)
+        return next((a for a in found if a.columns.get(column) == "number"), None)
 
     def class_faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield (key path, message) of classes without scores, and of phases beside classes."""
@@ -291,6 +321,9 @@ class Settings(FrozenModel):
 
     def stage_references(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield (key path, name) of every source that a stage's config names."""
+        for index, annotator in enumerate(self.annotations):
+            for position, name in enumerate(annotator.sources or ()):
+                yield ("annotations", index, "sources", position), name
         if self.classifier is not None:
             for side, sources in (("good", self.classifier.good), ("bad", self.classifier.bad)):
                 yield from ((("classifier", side, i), name) for i, name in enumerate(sources))
@@ -304,6 +337,8 @@ class Settings(FrozenModel):
         sets = self.dedup.decontamination.sets if self.dedup.decontamination else ()
         for index, evaluation_set in enumerate(sets):
             yield ("dedup", "decontamination", "sets", index), evaluation_set
+        for index, annotator in enumerate(self.annotations):
+            yield ("annotations", index), annotator
 
     def is_chat(self, name: str) -> bool:
         """Return whether a source of that name is made of conversations."""

@@ -67,7 +67,13 @@ READ = {
         "deduped": ["filtered", "kept"],
         "held_out": ["decisions"],
     },
-    "bucketed": {"tokenized": ["tokens"], "held_out": ["decisions"], "leakage": ["shares"]},
+    "annotated": {"deduped": ["filtered", "kept"], "annotators": ["answers"]},
+    "bucketed": {
+        "tokenized": ["tokens"],
+        "held_out": ["decisions"],
+        "leakage": ["shares"],
+        "annotated": ["annotations"],
+    },
     "sharded": {"bucketed": ["sequences", "sequence_ids", "tokens-0", "tokens-1", "tokens-2"]},
     "mixed": {"sharded": ["megatron.bin", "megatron.idx", "megatron.spans", "ledger"]},
 }

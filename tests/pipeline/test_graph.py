@@ -36,7 +36,9 @@ WHOLE_GRAPH = GRAPH | {
     "deduped": {"filtered", "duplicates", "repeated", "substrings"},
     "held_out": {"signatures", "duplicates", "tokenized"},
     "leakage": {"deduped", "held_out"},
-    "bucketed": {"tokenized", "held_out", "leakage"},
+    "annotators": set(),
+    "annotated": {"deduped", "annotators"},
+    "bucketed": {"annotated", "tokenized", "held_out", "leakage"},
 }
 OUTSIDE: dict[str, set[str]] = {"raw": {"input_files"}, "input_files": set()}
 EVERYTHING: dict[str, Any] = {
@@ -47,6 +49,7 @@ EVERYTHING: dict[str, Any] = {
         "lines": {},
         "substrings": {},
     },
+    "annotations": [{"name": "edu", "where": "edu.jsonl", "columns": {"score": "number"}}],
     "holdout": {"share": 0.001},
 }
 GROUPS = {
@@ -56,6 +59,7 @@ GROUPS = {
         *("evaluation", "signatures", "band_index", "duplicates"),
         *("repeated", "substrings", "deduped"),
     },
+    "annotate": {"annotators", "annotated"},
     "tokenize": {"tokenizer", "tokenized"},
     "train": {"held_out", "leakage", "bucketed", "sharded", "mixed", "corpus_report"},
 }

@@ -88,8 +88,8 @@ def test_shipped_pipeline_loads_and_finds_its_files() -> None:
 @cases(
     r"""
     at | text | expected
-    file | tokeniser: {} | 10: tokeniser: unknown key (did you mean 'tokenizer'?); allowed here: b
-    file | xyz: 1 | 10: xyz: unknown key; allowed here: buckets, classifier, compression, ded
+    file | tokeniser: {} | 10: tokeniser: unknown key (did you mean 'tokenizer'?); allowed here: a
+    file | xyz: 1 | 10: xyz: unknown key; allowed here: annotations, buckets, classifier, compr
     file | "dedup:\n  bnads: 3" | 11: dedup.bnads: unknown key (did you mean 'bands'?); allowed here
     file | tokenizer: {vocab_size: 3} | 10: tokenizer.vocab_size: Input should be greater than or
     file | keep_manifests: many | "10: keep_manifests: Input should be a valid integer, unable to "
@@ -332,6 +332,6 @@ def test_inner_model_is_found(annotation: object) -> None:
 def test_settings_and_their_stages_are_frozen_and_closed() -> None:
     fields = Settings.model_fields.values()
     models = [model for field in fields if (model := inner_model(field.annotation))]
-    assert len(models) == 15
+    assert len(models) == 16
     for config in [Settings.model_config, *(model.model_config for model in models)]:
         assert (config["frozen"], config["extra"]) == (True, "forbid")

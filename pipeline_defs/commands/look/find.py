@@ -28,6 +28,7 @@ from pipeline_defs.commands.answers import answer_lines
 from pipeline_defs.commands.look.find_index import TextPart, build_indexes, parts_of
 from pipeline_defs.commands.look.find_query import Options, Query
 from pipeline_defs.commands.look.trace_document import (
+    annotations_of,
     cluster_of,
     deduped_of,
     leakage_of,
@@ -187,6 +188,9 @@ def why_in_no_shard(corpus: Corpus, source: str, part: PartRecord, doc_id: str) 
     leakage = leakage_of(corpus, doc_id)
     if SHARDED not in chain or encoded is None:
         return Fate.IN_NO_SHARD
+    dropped = [a for a in annotations_of(corpus, source, part, doc_id) if a.is_dropped]
+    if dropped and tokens_of(corpus, source, part, doc_id) is not None:
+        return f"{Fate.DROPPED}: {dropped[0].annotator}"
     if leakage is not None and leakage.is_left_out:
         return f"{Fate.LIKE_HELD_OUT}: {leakage.held_doc_id}"
     if tokens_of(corpus, source, part, doc_id) is not None:

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import polars as pl
 from cyclopts import Parameter
 
+from assets.annotated.annotated_records import ANNOTATED, ANNOTATORS
 from assets.bucketed.document_chunks import CUT, LEFT_OUT
 from assets.deduped.deduped_records import BAND_INDEX
 from assets.mixed.complete_state_files import incomplete
@@ -31,7 +32,10 @@ from resources.settings.buckets import VALIDATION
 from resources.store.store import typed
 from resources.tasks import GLOBAL
 
-UNITS = {SHARDED.name: "sequences", BAND_INDEX.name: "bands"}  # the others count documents
+UNITS = {  # the others count documents
+    **{SHARDED.name: "sequences", BAND_INDEX.name: "bands"},
+    **{ANNOTATORS.name: "records", ANNOTATED.name: "documents by annotator"},
+}
 APART = {  # columns of records by fate; any other fate of a document is `removed`
     "duplicates": Fate.DUPLICATE,
     "held_out": Fate.HELD_OUT,

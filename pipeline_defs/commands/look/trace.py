@@ -255,6 +255,10 @@ def stage_lines(trace: DocumentTrace) -> Iterator[Line]:
     yield FILTERED, verdict + (f"; in {other}, none of its source's languages" if other else "")
     yield DUPLICATES, cluster_text(trace)
     yield DEDUPED, deduped_text(trace)
+    for said in trace.annotations or ():
+        columns = ", ".join(f"{name} {shown_value(value)}" for name, value in said.columns.items())
+        dropped = ": in no sequence for it" if said.is_dropped else ""
+        yield f"annotated by {said.annotator}", f"{columns}{dropped}"
     tokens = trace.tokenized
     yield TOKENIZED, "has none of it" if tokens is None else f"{tokens.tokens:,} tokens"
     rows = [
@@ -273,6 +277,13 @@ def stage_lines(trace: DocumentTrace) -> Iterator[Line]:
     if (left_out := trace.left_out) is not UNSET:
         reasons = ", ".join(f"{count:,} for {reason}" for reason, count in left_out.items())
         yield BUCKETED, f"leaves out documents of {trace.source}: {reasons}"
+
+
+def shown_value(value: float | str | None) -> str:
+    """Return a number or label of an annotator as text."""
+    return (
+        "unknown" if value is None else one_line(value) if isinstance(value, str) else f"{value:g}"
+    )
 
 
 def cluster_text(trace: DocumentTrace) -> str:

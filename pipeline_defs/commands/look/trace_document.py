@@ -12,13 +12,21 @@ import msgspec
 import polars as pl
 from msgspec import UNSET, UnsetType
 
+from assets.annotated.annotated_records import ANNOTATIONS
 from assets.bucketed.bucketed_records import LEAKAGE
 from assets.bucketed.document_groups import shares_file
 from assets.deduped.document_files import kept_documents, read_kept_ids
 from assets.mixed.phase_source_files import bucket_of, removed_of
 from assets.sharded.flat_row_files import segments_of
 from assets.sharded.shard_files import split_of
-from corpus_loader.places.stage_names import BUCKETED, DEDUPED, DUPLICATES, SHARDED, TOKENIZED
+from corpus_loader.places.stage_names import (
+    ANNOTATED,
+    BUCKETED,
+    DEDUPED,
+    DUPLICATES,
+    SHARDED,
+    TOKENIZED,
+)
 from pipeline_defs.commands.look.trace_rows import Origin
 from pipeline_defs.commands.published_documents import (
     Decision,
@@ -29,6 +37,7 @@ from pipeline_defs.commands.published_documents import (
     raw_manifest,
 )
 from resources.corpus import Corpus
+from resources.settings.conditions import is_met
 from resources.store.records import PartRecord
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL
@@ -92,6 +101,14 @@ class Leakage(msgspec.Struct, frozen=True):
     is_left_out: bool
 
 
+class Annotation(msgspec.Struct, frozen=True):
+    """What an annotator says of a document, by column, and whether it is dropped for it."""
+
+    annotator: str
+    columns: dict[str, float | str | None]
+    is_dropped: bool
+
+
 class ShardRow(msgspec.Struct, frozen=True):
     """Row of a shard that holds tokens of the document."""
 
@@ -109,7 +126,8 @@ class DocumentTrace(msgspec.Struct, frozen=True):
     split: "validation" if it is held out of training, then its rows are drawn by validation alone;
     kept_split: the same of the document that stays for it, if it was removed as a copy;
     leakage: what it has in common with a held-out document, if that was worth comparing;
-    left_out: documents of its source that `bucketed` leaves out, by reason, if no row has it.
+    left_out: documents of its source that `bucketed` leaves out, by reason, if no row has it;
+    annotations: what each annotator that the config names says of it.
     """
 
     doc_id: str
@@ -125,6 +143,7 @@ class DocumentTrace(msgspec.Struct, frozen=True):
     kept_split: str | UnsetType = UNSET
     leakage: Leakage | UnsetType = UNSET
     left_out: dict[str, int] | UnsetType = UNSET
+    annotations: list[Annotation] | UnsetType = UNSET
 
 
 class ShardRows(NamedTuple):
@@ -165,6 +184,7 @@ def trace_document(corpus: Corpus, prefix: str) -> DocumentTrace:
         kept_split=(kept and kept.split) or UNSET,
         leakage=leakage_of(corpus, doc_id) or UNSET,
         left_out=left_out or UNSET,
+        annotations=annotations_of(corpus, source, part, doc_id) or UNSET,
     )
 
 
@@ -182,6 +202,23 @@ def leakage_of(corpus: Corpus, doc_id: str) -> Leakage | None:
     """Return what a document has in common with a held-out one, None if it was not compared."""
     compared = corpus.store.newest_or_none(LEAKAGE, GLOBAL) if corpus.settings.holds_out else None
     return read_one(shares_file(corpus, compared), doc_id, Leakage) if compared else None
+
+
+def annotations_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> list[Annotation]:
+    """Return what the annotators of a source say of a document, none of those who do not know it.
+
+    Whether it is dropped follows from the config of today.
+    """
+    found = []
+    for annotator in (each for each in corpus.settings.annotations if each.annotates(source)):
+        place = newest_part(corpus, ANNOTATED, source, f"{annotator.name}-{part.name}")
+        if place is None:
+            continue
+        table = pl.scan_parquet(path_of(corpus, *place, ANNOTATIONS)).filter(doc_id=doc_id)
+        for row in table.collect().drop("doc_id").iter_slices(1):
+            is_dropped = bool(annotator.drop) and is_met(row, annotator.drop or "").item()
+            found.append(Annotation(annotator.name, row.row(0, named=True), is_dropped))
+    return found
 
 
 def tokens_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -> Tokenized | None:

@@ -1,0 +1,1 @@
+"""Annotate documents: what models, people or other programs say of them, as columns."""

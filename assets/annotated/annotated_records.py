@@ -1,0 +1,52 @@
+"""Records of the stages `annotators` and `annotated`, for the store."""
+
+from __future__ import annotations
+
+import msgspec
+
+from corpus_loader.places import stage_names
+from resources.store.records import Empty, Manifest, StageRecords
+
+ANSWERS = "answers"  # kind of file of `annotators`: key String, and the columns of the annotator
+ANNOTATIONS = "annotations"  # kind of file of `annotated`: doc_id String, and these columns
+DROPPED = "annotation."  # before the name of an annotator: why `bucketed` leaves a document out
+
+
+class AnnotatorsNumbers(msgspec.Struct, frozen=True):
+    """Numbers of the part of a file of answers; of several parts only the totals.
+
+    annotator  name of the annotator
+    file       name of the file
+    """
+
+    annotator: str = ""
+    file: str = ""
+
+
+class AnnotatedNumbers(msgspec.Struct, frozen=True):
+    """Numbers of what an annotator says of a deduped part; of several parts only the last two.
+
+    annotator  name of the annotator
+    part       name of the deduped part
+    documents  its documents, by annotator
+    matched    those that the annotator says something of, by annotator
+    """
+
+    annotator: str = ""
+    part: str = ""
+    documents: dict[str, int] = {}
+    matched: dict[str, int] = {}
+
+
+class AnnotatedProvenance(msgspec.Struct, frozen=True):
+    """Fingerprints of the documents and of the answers."""
+
+    deduped: str
+    annotators: str
+
+
+AnnotatorsManifest = Manifest[Empty, AnnotatorsNumbers]
+AnnotatedManifest = Manifest[AnnotatedProvenance, AnnotatedNumbers]
+
+ANNOTATORS = StageRecords(stage_names.ANNOTATORS, "1", Empty, AnnotatorsNumbers)
+ANNOTATED = StageRecords(stage_names.ANNOTATED, "1", AnnotatedProvenance, AnnotatedNumbers)

@@ -1,0 +1,42 @@
+"""Conditions on named columns of a document, in SQL, as Polars reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import polars as pl
+
+EXAMPLES = {"number": [0.0, 1.0, 5.0, None], "label": ["", "a", "b", None]}
+TYPES = {"number": pl.Float64, "label": pl.String}
+
+
+def check_condition(condition: str, columns: Mapping[str, Literal["number", "label"]]) -> None:
+    """Raise ValueError unless a condition on columns is true or false of each row by itself."""
+    rows = pl.DataFrame({name: EXAMPLES[kind] for name, kind in columns.items()}, strict=False)
+    rows = rows.cast({name: TYPES[kind] for name, kind in columns.items()})
+    try:
+        unknown = sorted({*pl.sql_expr(condition).meta.root_names()} - {*columns})
+        if unknown:
+            raise ValueError(
+                f"{condition!r}: no column {unknown[0]!r}; there are {', '.join(columns)}. Write "
+                "texts in single quotes"
+            )
+        together = is_met(rows, condition)
+        if together.dtype != pl.Boolean:
+            raise ValueError(
+                f"{condition!r} is neither true nor false. Compare a column: score < 2"
+            )
+        one_by_one = pl.concat([is_met(rows[i : i + 1], condition) for i in range(rows.height)])
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{condition!r} is no condition in SQL: {error}") from None
+    if not together.equals(one_by_one):
+        raise ValueError(
+            f"{condition!r} depends on other documents. Compare the columns of one document only, "
+            "such as score < 2"
+        )
+
+
+def is_met(rows: pl.DataFrame, condition: str) -> pl.Series:
+    """Return which rows meet a condition, Boolean; those do not where it is unknown (null)."""
+    return rows.select(pl.sql_expr(condition).fill_null(False).alias("is_met"))["is_met"]

@@ -1,0 +1,251 @@
+"""The stages `annotators` and `annotated`, and what `bucketed` makes of what they say."""
+
+import gzip
+import json
+
+import dagster as dg
+import yaml
+from builders import Build, deduped, hashes, open_corpus, write_corpus, write_jsonl
+from prelude import Any, Path, pl, pytest
+from verbs import Cli
+
+from assets.annotated.answer_files import as_source, read_answers
+from assets.raw.places.find_inputs import find_inputs
+from pipeline_defs.corpus_tables import newest_tables
+from resources.errors import InputError
+from resources.settings.annotations import Annotator
+
+EDU: dict[str, Any] = {
+    "name": "edu",
+    "where": "scores/*",
+    "columns": {"score": "number", "topic": "label"},
+    "sources": ["prose"],
+    "min_matched": 0.2,
+}
+UP_TO_TOKENIZED = (
+    *("raw", "filtered", "signatures", "band_index", "duplicates", "deduped"),
+    *("tokenizer", "tokenized"),
+)
+ANNOTATED = ("annotators", "annotated", "bucketed")
+
+
+def annotated_corpus(folder: Path, **changes: Any) -> Any:
+    """The small corpus, with the config of an annotator and all up to `tokenized` to come."""
+    return open_corpus(write_corpus(folder, **{"annotations": [EDU]} | changes))
+
+
+def scores(corpus: Any, doc_ids: list[str], name: str = "a.jsonl") -> None:
+    """Write a file that gives each document the number of its place as score, and a topic."""
+    records = [
+        {"doc_id": doc_id, "score": number, "topic": f"topic {number % 2}"}
+        for number, doc_id in enumerate(doc_ids)
+    ]
+    write_jsonl(corpus.config.parent / "scores" / name, records)
+
+
+def prose_ids(corpus: Any) -> list[str]:
+    return sorted(pl.concat(deduped(corpus, "prose", "doc_id"))["doc_id"])
+
+
+def annotations(corpus: Any, annotator: str = "edu") -> pl.DataFrame:
+    manifest = corpus.store.newest("annotated", "prose")
+    parts = [part for part in manifest.parts if part.stats.numbers["annotator"] == annotator]
+    files = [corpus.store.part_file(manifest, part, "annotations") for part in parts]
+    return pl.concat([pl.read_parquet(file.checked()) for file in files])
+
+
+def trained(corpus: Any) -> set[str]:
+    """Ids of the documents of prose in sequences."""
+    manifest = corpus.store.newest("bucketed", "prose")
+    files = [corpus.store.part_file(manifest, part, "sequences") for part in manifest.parts]
+    tables = [pl.read_ipc(file.checked()) for file in files]
+    return {span["doc_id"] for table in tables for spans in table["spans"] for span in spans}
+
+
+def with_settings(corpus: Any, **changes: Any) -> Any:
+    """The corpus under another config."""
+    content = yaml.safe_load(corpus.config.read_text()) | changes
+    corpus.config.write_text(yaml.safe_dump(content, sort_keys=False))
+    return open_corpus(corpus.config)
+
+
+def test_documents_have_what_the_first_record_of_their_id_says(
+    tmp_path: Path, build: Build
+) -> None:
+    corpus = annotated_corpus(tmp_path)
+    build(corpus, *UP_TO_TOKENIZED)
+    ids = prose_ids(corpus)
+    scores(corpus, ids[:20])
+    scores(corpus, ids[10:30], "b.jsonl")
+    repeated = [{"doc_id": ids[30], "score": "7.5"}, {"doc_id": ids[30], "score": 8}]
+    write_jsonl(
+        tmp_path / "scores/c.jsonl",
+        [*repeated, {"doc_id": ids[31], "topic": None}, {"score": 1}, "{"],
+    )
+
+    build(corpus, *ANNOTATED)
+
+    expected = {doc_id: (float(n), f"topic {n % 2}") for n, doc_id in enumerate(ids[:20])}
+    expected |= {
+        doc_id: (float(n), f"topic {n % 2}") for n, doc_id in enumerate(ids[10:30]) if n >= 10
+    }
+    expected |= dict.fromkeys(ids[30:], (None, None)) | {ids[30]: (7.5, None)}
+    assert {row[0]: row[1:] for row in annotations(corpus).iter_rows()} == expected
+    stats = corpus.store.newest("annotators", "all").stats
+    assert (stats.rows_in, stats.rows_kept, stats.duplicates, stats.quarantined) == (45, 42, 1, 2)
+    assert trained(corpus) == {*ids}
+
+
+def test_a_condition_leaves_documents_out_and_has_a_fate(
+    tmp_path: Path, build: Build, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = annotated_corpus(tmp_path, annotations=[EDU | {"drop": "score < 5"}])
+    build(corpus, *UP_TO_TOKENIZED)
+    ids = prose_ids(corpus)
+    scores(corpus, ids[:20])
+    build(corpus, *ANNOTATED, "sharded")
+
+    assert trained(corpus) == {*ids[5:]}
+    fates = newest_tables(corpus)["fates"].filter(source="prose", stage="bucketed")
+    dropped = fates.filter(fate="dropped by an annotation").rows(named=True)
+    assert [(row["reason"], row["documents"]) for row in dropped] == [("annotation.edu", 5)]
+    assert fates.filter(fate="in training shards")["documents"].to_list() == [len(ids) - 5]
+
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
+    said = cli.json("trace", ids[3])["annotations"]
+    columns = {"score": 3.0, "topic": "topic 1"}
+    assert said == [{"annotator": "edu", "columns": columns, "is_dropped": True}]
+    told = cli.out("trace", ids[3])
+    assert "score 3, topic topic 1: in no sequence for it" in " ".join(told.split())
+    assert cli.json("trace", ids[-1])["annotations"][0]["columns"]["score"] is None
+    assert newest_tables(corpus)["annotated"].rows() == [("prose", "edu", len(ids), 20, 5)]
+
+    other = with_settings(corpus, annotations=[EDU | {"drop": "topic = 'topic 1'"}])
+    before = {name for name in hashes(corpus.store.root) if name.startswith("annot")}
+    build(other, *ANNOTATED)
+    assert trained(other) == {*ids} - {*ids[1:20:2]}
+    after = {name for name in hashes(corpus.store.root) if name.startswith("annot")}
+    assert {name for name in after - before if "_manifests" not in name} == set()
+
+
+def test_documents_are_in_classes_by_a_number_of_an_annotator(tmp_path: Path, build: Build) -> None:
+    buckets = {
+        "mode": "pack",
+        "sequence_length": 64,
+        "classes": {"score": "edu.score", "limits": [5]},
+    }
+    corpus = annotated_corpus(tmp_path, buckets=buckets)
+    build(corpus, *UP_TO_TOKENIZED)
+    ids = prose_ids(corpus)
+    scores(corpus, ids[:20])
+    build(corpus, *ANNOTATED)
+
+    from assets.bucketed.bucketed_records import BUCKETED, layout_of
+
+    manifest = corpus.store.newest(BUCKETED, "prose")
+    names = layout_of(manifest).names
+    [file] = [corpus.store.part_file(manifest, part, "sequences") for part in manifest.parts]
+    found: dict[str, set[str]] = {}
+    for row in pl.read_ipc(file.checked()).iter_rows(named=True):
+        group = names[row["bucket"]].partition(".")[2]
+        found.setdefault(group, set()).update(span["doc_id"] for span in row["spans"])
+    assert found == {"class-0": {*ids[:5]}, "class-1": {*ids[5:20]}, "": {*ids[20:]}}
+    other = corpus.store.newest(BUCKETED, "notes")
+    assert layout_of(other).groups == ()
+
+
+def test_only_what_is_new_to_an_annotator_is_computed(tmp_path: Path, build: Build) -> None:
+    corpus = annotated_corpus(tmp_path, annotations=[EDU | {"drop": "score < 5"}])
+    build(corpus, *UP_TO_TOKENIZED)
+    ids = prose_ids(corpus)
+    scores(corpus, ids)
+    build(corpus, *ANNOTATED)
+    before = corpus.store.newest("annotated", "prose").parts
+
+    likes = {"name": "likes", "where": "likes.jsonl", "by": "meta.n", "min_matched": 0.1}
+    write_jsonl(tmp_path / "likes.jsonl", [{"n": str(n)} for n in range(40)])
+    more = with_settings(
+        corpus,
+        annotations=[
+            EDU | {"drop": "score < 5"},
+            likes | {"sources": ["prose"], "columns": {"n": "label"}},
+        ],
+    )
+    with pytest.raises(dg.Failure, match="no record has a label 'n'"):
+        build(more, *ANNOTATED)
+    write_jsonl(tmp_path / "likes.jsonl", [{"n": str(n), "likes": n} for n in range(0, 40, 2)])
+    more = with_settings(
+        corpus,
+        annotations=[
+            EDU | {"drop": "score < 5"},
+            likes | {"sources": ["prose"], "columns": {"likes": "number"}},
+        ],
+    )
+    build(more, *ANNOTATED)
+
+    after = corpus.store.newest("annotated", "prose").parts
+    assert {part.fingerprint for part in before} < {part.fingerprint for part in after}
+    n = dict(pl.concat(deduped(corpus, "prose", "doc_id", "meta")).iter_rows())
+    expected = {doc_id: json.loads(meta)["n"] for doc_id, meta in n.items()}
+    found = dict(annotations(corpus, "likes").iter_rows())
+    assert found == {
+        d: (float(number) if number % 2 == 0 else None) for d, number in expected.items()
+    }
+
+
+def test_a_source_that_few_records_are_of_keeps_its_last_state(
+    tmp_path: Path, build: Build
+) -> None:
+    corpus = annotated_corpus(tmp_path, annotations=[EDU | {"min_matched": 0.5}])
+    build(corpus, *UP_TO_TOKENIZED)
+    ids = prose_ids(corpus)
+    scores(corpus, ids[:10])
+
+    with pytest.raises(dg.Failure, match=r"a record for 10 of \d+ documents.*min_matched \(0.5\)"):
+        build(corpus, *ANNOTATED)
+
+    assert corpus.store.newest_or_none("annotated", "prose") is None
+
+
+def test_sequences_are_not_made_of_other_annotations_than_the_config_names(
+    tmp_path: Path, build: Build
+) -> None:
+    corpus = annotated_corpus(tmp_path)
+    build(corpus, *UP_TO_TOKENIZED)
+    scores(corpus, prose_ids(corpus))
+    build(corpus, *ANNOTATED)
+    other = with_settings(
+        corpus, annotations=[EDU | {"columns": {"score": "number"}, "drop": "score < 5"}]
+    )
+
+    with pytest.raises(dg.Failure, match="Materialize `annotated` for 'prose' first"):
+        build(other, "bucketed")
+
+
+def test_answers_are_read_with_the_readers_of_sources(tmp_path: Path) -> None:
+    lines = b'{"url":"https://a.example/","score":1.5}\n{"url":"https://b.example/","score":"x"}\n'
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines))
+    pl.DataFrame({"url": ["c", None], "score": [3, 4]}).write_parquet(tmp_path / "b.parquet")
+    annotator = Annotator.model_validate(
+        {"name": "edu", "where": str(tmp_path / "*"), "by": "url", "columns": {"score": "number"}}
+    )
+    files = find_inputs(as_source(annotator), tmp_path, tmp_path / "downloads").files
+
+    tables = [read_answers(file, annotator) for file in files]
+
+    assert [table.rows() for table, _ in tables] == [
+        [("https://a.example/", 1.5), ("https://b.example/", None)],
+        [("c", 3.0)],
+    ]
+    assert [unreadable.height for _, unreadable in tables] == [0, 1]
+
+
+def test_a_file_without_the_key_is_refused_by_name(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "a.jsonl", [{"url": "a", "score": 1}])
+    annotator = Annotator.model_validate(
+        {"name": "edu", "where": str(tmp_path / "*"), "columns": {"score": "number"}}
+    )
+    [file] = find_inputs(as_source(annotator), tmp_path, tmp_path / "downloads").files
+
+    with pytest.raises(InputError, match=r"annotator 'edu'.*`doc_id` is missing.*Correct `key`"):
+        read_answers(file, annotator)

@@ -1,0 +1,66 @@
+"""`annotations` of pipeline.yaml: what is refused, and which rows a condition is met by."""
+
+from builders import write_corpus
+from prelude import Any, Path, pl, pytest
+
+from resources.settings.conditions import check_condition, is_met
+from resources.settings.pipeline import SettingsError, load_settings
+
+EDU: dict[str, Any] = {
+    "name": "edu",
+    "where": "scores.jsonl",
+    "columns": {"score": "number", "topic": "label"},
+}
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("score < 2", [True, False, False]),
+        ("score < 2 OR topic = 'b'", [True, True, False]),
+        ("score IS NULL", [False, False, True]),
+        ("topic IN ('b', 'c') AND score >= 2", [False, True, False]),
+    ],
+)
+def test_a_condition_is_met_by_rows_of_which_it_is_known(
+    condition: str, expected: list[bool]
+) -> None:
+    rows = pl.DataFrame({"score": [1.5, 2.0, None], "topic": ["a", "b", None]})
+    check_condition(condition, {"score": "number", "topic": "label"})
+
+    assert is_met(rows, condition).to_list() == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"drop": "score <"}, "'score <' is no condition in SQL"),
+        ({"drop": "score"}, "'score' is neither true nor false"),
+        ({"drop": "edu < 2"}, "no column 'edu'; there are score, topic"),
+        ({"drop": "topic = x"}, "no column 'x'.*single quotes"),
+        ({"drop": "score < AVG(score)"}, "depends on other documents"),
+        ({"drop": "topic < 2"}, "'topic < 2' is no condition in SQL"),
+        ({"name": "e.du"}, "'e.du' must begin with a letter"),
+        ({"columns": {"doc_id": "label"}}, "'doc_id' must begin with a letter"),
+        ({"by": "text"}, "'text' names no document; it must be doc_id, id, url or meta.<name>"),
+        ({"sources": ["prose", "verse"]}, r"sources\[1\]: unknown source"),
+    ],
+)
+def test_a_wrong_annotator_is_refused_by_name(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    config = write_corpus(tmp_path, annotations=[EDU | change])
+
+    with pytest.raises(SettingsError, match=message):
+        load_settings(config)
+
+
+def test_classes_are_by_a_number_of_an_annotator(tmp_path: Path) -> None:
+    classes = {"score": "edu.topic", "limits": [2]}
+    config = write_corpus(tmp_path, annotations=[EDU, EDU], buckets={"classes": classes})
+
+    with pytest.raises(SettingsError) as error:
+        load_settings(config)
+
+    assert "'edu' is there twice" in str(error.value)
+    assert "'topic' is no number of the annotator 'edu'; its numbers are score" in str(error.value)
