@@ -45,6 +45,7 @@ NUMBERS = (
 TEXTS = (
     *("source", "stage", "fingerprint", "phase", "fate", "reason", "cut", "evaluation_set"),
     *("language", "outcome", "domain", "license", "annotator"),
+    *("ratios", "metrics"),
 )
 TYPES: dict[str, Any] = {  # of columns by name; all others are Int64
     **dict.fromkeys(TEXTS, pl.String),
@@ -219,6 +220,14 @@ def mix(_: Corpus, manifests: Manifests) -> Iterator[dict[str, Any]]:
         if stage == MIXED.name:
             shares = as_json_object(manifest.parts[0].stats.numbers)["mix"]
             yield from ({"phase": phase, "source": name} | of for name, of in shares.items())
+
+
+@table("phase", "ratios", "metrics")
+def fitted(_: Corpus, manifests: Manifests) -> Iterator[dict[str, Any]]:
+    """SHA-256 of the files of proxy runs to which the weights of a phase were fitted."""
+    for (stage, phase), manifest in manifests.items():
+        if stage == MIXED.name and (files := manifest.config.get("fitted")):
+            yield {"phase": phase} | files
 
 
 @table("source", "domain", "license", "language", "is_code", "documents", "bytes", "tokens")

@@ -108,6 +108,7 @@ def describe_mix(corpus: Corpus, manifest: MixedManifest) -> Metadata:
         **phase_markdown(manifest.partition, realised(read_mixture(corpus.store, manifest))),
         **{f"epochs/{source}": share.epochs for source, share in mix.items()},
         "mix": {source: as_json_object(share) for source, share in mix.items()},
+        **{key: of for key, of in manifest.config.items() if key == "fitted"},
     }
 
 

@@ -148,6 +148,13 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
     },
     "train": {
         "plan": "Compare what the phases ask for with what is there.",
+        "mix": Noun(
+            "Find the weights of a phase by small proxy runs.",
+            {
+                "swarm": "Write phases with mixtures around the natural one, to train on.",
+                "fit": "Fit the weights of a phase to what was measured of these runs.",
+            },
+        ),
         "shards": Noun(
             "Find the shards, and keep their order.",
             {

@@ -53,6 +53,16 @@ class Continued(FrozenModel):
     )
 
 
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class FittedTo(FrozenModel):
+    """The files of proxy runs that weights were fitted to, by the SHA-256 of their bytes."""
+
+    ratios: Sha256 = Field(description="SHA-256 of the mixtures of the runs")
+    metrics: Sha256 = Field(description="SHA-256 of what was measured of each run")
+
+
 def _named(given: Any) -> Any:
     return {"phase": given} if isinstance(given, str) else given
 
@@ -76,6 +86,11 @@ class PhaseConfig(FrozenModel):
     name: str = Field(description="name of the phase, and of its partition in the UI")
     weights: dict[str, float] | None = Field(
         default=None, description="share of tokens per source, normalised to sum to 1"
+    )
+    fitted: FittedTo | None = Field(
+        default=None,
+        exclude_if=lambda fitted: fitted is None,  # phases without it keep their fingerprints
+        description="where the weights are from, as `corpus mix fit` prints it; it changes nothing",
     )
     weights_at: dict[float, dict[str, float]] | None = Field(
         default=None,
@@ -247,7 +262,12 @@ class PhaseConfig(FrozenModel):
 
     @model_validator(mode="after")
     def check_weights_at(self) -> Self:
-        """Refuse weights at shares that are not from 0 to 1, and for blocks of one bucket."""
+        """Refuse weights at shares that are not from 0 to 1, and for blocks of one bucket.
+
+        Refuse `fitted` without weights, too.
+        """
+        if self.fitted is not None and self.weights is None:
+            raise ValueError("`fitted` says where `weights` are from, of which there are none")
         if self.weights_at is not None:
             check_knots(self.weights_at)
         if self.weights_at is not None and self.one_bucket_batches:

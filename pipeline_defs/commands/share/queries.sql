@@ -18,6 +18,8 @@ SELECT language, SUM(bytes) AS bytes, SUM(tokens) AS tokens FROM documents
 WHERE is_code GROUP BY language ORDER BY bytes DESC, language;
 -- corpus.drawn: mixed
 SELECT phase, SUM(realised_tokens) AS tokens FROM mix GROUP BY phase ORDER BY phase;
+-- corpus.fitted: mixed
+SELECT phase, ratios, metrics FROM fitted ORDER BY phase;
 
 -- crawled.num_domains: deduped bucketed sharded
 SELECT COUNT(DISTINCT domain) FROM documents WHERE domain IS NOT NULL AND domain != '{none}';

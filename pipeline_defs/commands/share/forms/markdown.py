@@ -83,8 +83,15 @@ def languages(facts: Facts) -> Markup:
 
 
 def drawn(facts: Facts) -> Markup:
-    """Return a table of what each phase draws of each source, repeats counted."""
+    """Return a table of what each phase draws of each source, repeats counted.
+
+    Below it is which weights were fitted to proxy runs, by the SHA-256 of the files of these.
+    """
     rows = [(phase, s, n, f"{epochs:.2f}") for s, phase, n, epochs in facts.rows("drawn")]
     rows += [(phase, "all", tokens, "") for phase, tokens in facts.told("corpus.drawn")]
     ordered = sorted(rows, key=lambda row: facts.phases.index(row[0]))
-    return table(("phase", "source", "tokens drawn", "epochs"), ordered)
+    drawn = table(("phase", "source", "tokens drawn", "epochs"), ordered)
+    if not (fitted := facts.told("corpus.fitted")):
+        return drawn
+    files = table(("weights fitted in phase", "SHA-256 of ratios", "SHA-256 of metrics"), fitted)
+    return drawn + Markup("\n") + files

@@ -1,0 +1,1 @@
+"""Verbs for the thresholds of rules: replay and calibrate them; show documents."""
