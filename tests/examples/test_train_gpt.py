@@ -7,7 +7,9 @@ from types import ModuleType
 import yaml
 from builders import Build, open_corpus
 from format_folders import peer
-from prelude import Any, Path, pytest, sys
+from prelude import Any, Path, pl, pytest, sys
+
+from pipeline_defs.commands.mix.run_tables import metrics_of, read_table
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample_data"
@@ -151,3 +153,33 @@ def test_the_loss_on_held_out_documents_falls_in_every_source(
         "step 2", "  held out of prose", "  held out of notes",
     ]  # fmt: skip
     assert len(lines) == 6
+
+
+def test_proxy_runs_are_measured_once_each_and_fitted(
+    example: ModuleType, tmp_path: Path, build: Build, torch: Any, monkeypatch: Any, cli: Any
+) -> None:
+    phases = [CONFIG["phases"][0] | {"tokens": 30_000}]  # type: ignore[index]
+    (tmp_path / "pipeline.yaml").write_text(yaml.safe_dump(CONFIG | {"phases": phases}))
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "pipeline.yaml"))
+    build(open_corpus(tmp_path / "pipeline.yaml"))
+    told = cli.json("mix", "swarm", "--tokens", "16000", "--runs", "6")
+    runs = open_corpus(Path(told["config"]), tmp_path / "store")
+    build(runs, "mixed")
+    metrics = tmp_path / "metrics.csv"
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    proxy_runs = importlib.import_module("proxy_runs")
+    command = ["proxy_runs.py", str(tmp_path / "store"), told["ratios"], str(metrics)]
+    monkeypatch.setattr(sys, "argv", command)
+
+    proxy_runs.main()
+    header, *rows = metrics.read_text().splitlines()
+    metrics.write_text("".join(f"{line}\n" for line in (header, *rows[:-1])))
+    proxy_runs.main()  # as after an interruption: the last run alone
+
+    assert header == "run,prose,notes" and len(rows) == 6
+    assert metrics.read_text().splitlines() == [header, *rows]
+    mixtures, losses = pl.read_csv(told["ratios"]), pl.read_csv(metrics)
+    for source in ("prose", "notes"):  # each is learned from itself
+        assert pl.DataFrame([mixtures[source], losses[source].alias("loss")]).corr()[0, 1] < -0.5
+    tables = read_table(metrics), read_table(Path(told["ratios"]))
+    assert metrics_of(*tables).shape == (6, 2)
