@@ -1,13 +1,13 @@
 """Train a small model on each mixture of a swarm, and measure it on what is held out.
 
-    corpus mix swarm --tokens 300000 --runs 16            # swarm.yaml, swarm-ratios.csv
+    corpus mix swarm --tokens 150000 --runs 16            # swarm.yaml, swarm-ratios.csv
     corpus build --config swarm.yaml
     python examples/proxy_runs.py corpus_store swarm-ratios.csv swarm-metrics.csv
     corpus mix fit swarm-ratios.csv swarm-metrics.csv
 
 The corpus needs `holdout`. A metric is the loss on what is held out of one source, in nats a token.
 Every run begins with the same weights, and trains for one epoch of its phase with a rate that falls
-to a tenth. On two cores, 16 runs of 300,000 tokens of the sample corpus take less than ten minutes,
+to a tenth. On two cores, 16 runs of 150,000 tokens of the sample corpus take six minutes of CPU,
 with `tokenizer.vocab_size: 4000` and `buckets.sequence_length: 512`. In earnest, on a GPU:
 
     ... --width 512 --heads 8 --layers 8 --batch-size 64   # of runs of 500 million tokens
