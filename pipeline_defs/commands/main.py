@@ -100,6 +100,10 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
                 ),
             },
         ),
+        "annotations": (
+            "look.annotations:show_annotations",
+            "Show what annotators say of documents, and what a condition would drop.",
+        ),
         "contamination": Noun(
             "Look at the items of evaluation sets in documents.",
             {

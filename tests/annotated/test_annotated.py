@@ -120,6 +120,22 @@ def test_a_condition_leaves_documents_out_and_has_a_fate(
     assert cli.json("trace", ids[-1])["annotations"][0]["columns"]["score"] is None
     assert newest_tables(corpus)["annotated"].rows() == [("prose", "edu", len(ids), 20, 5)]
 
+    asked = cli.json("annotations", "--drop", "topic = 'topic 1'")
+    assert [(row["when"], row["documents"]) for row in asked["dropped"]] == [
+        ("now", 5),
+        ("then", 10),
+    ]
+    assert [(row["label"], row["documents"]) for row in asked["labels"]] == [
+        ("topic 0", 10),
+        ("topic 1", 10),
+    ]
+    [spread] = asked["numbers"]
+    assert (spread["known"], spread["5%"], spread["95%"]) == (20, 1.0, 18.0)
+    tokens = corpus.store.newest("tokenized", "prose").stats.tokens
+    [now, _then] = asked["dropped"]
+    assert now["tokens"] / now["tokens_share"] == pytest.approx(tokens)
+    assert "no column 'x'" in cli.err(2, "annotations", "--drop", "x < 1")
+
     other = with_settings(corpus, annotations=[EDU | {"drop": "topic = 'topic 1'"}])
     before = {name for name in hashes(corpus.store.root) if name.startswith("annot")}
     build(other, *ANNOTATED)
