@@ -21,7 +21,6 @@ from pydantic import (
 from resources.settings.frozen_model import FrozenModel
 from resources.settings.key_types import ASCENDING, ascending, power_of_two
 
-MOST_CLASSES = 10  # the names of groups are sorted: class-10 would come before class-2
 PERCENTILE = "quality_percentile"
 TOKENS = "tokens"  # the score that is a document's own length
 Steps = tuple[tuple[float, float], ...]  # (border, weight): of scores below the border
@@ -44,7 +43,6 @@ class DocumentClasses(FrozenModel):
     )
     limits: Annotated[tuple[float, ...], ASCENDING] = Field(
         min_length=1,
-        max_length=MOST_CLASSES - 1,
         description="ascending scores at which a class ends and the next begins: [0.4, 0.95] makes "
         "class-0 below 0.4, class-1 from 0.4 on, class-2 from 0.95 on. Documents without the score "
         "are in no class",
@@ -52,8 +50,12 @@ class DocumentClasses(FrozenModel):
 
 
 def class_names(limits: Sequence[float]) -> list[str]:
-    """Return the names of the classes, by ascending score: "class-0", "class-1"."""
-    return [f"class-{number}" for number in range(len(limits) + 1)]
+    """Return the names of the classes, by ascending score: "class-0", "class-1".
+
+    Of more than ten they are "class-00", "class-01", ..., since the names of groups are sorted.
+    """
+    digits = len(str(len(limits)))
+    return [f"class-{number:0{digits}}" for number in range(len(limits) + 1)]
 
 
 def check_steps(steps: Steps) -> None:

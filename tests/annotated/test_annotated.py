@@ -10,6 +10,7 @@ from prelude import Any, Path, pl, pytest
 from verbs import Cli
 
 from assets.annotated.answer_files import as_source, read_answers
+from assets.bucketed.bucketed_records import BUCKETED, layout_of
 from assets.raw.places.find_inputs import find_inputs
 from pipeline_defs.corpus_tables import newest_tables
 from resources.errors import InputError
@@ -60,6 +61,17 @@ def trained(corpus: Any) -> set[str]:
     files = [corpus.store.part_file(manifest, part, "sequences") for part in manifest.parts]
     tables = [pl.read_ipc(file.checked()) for file in files]
     return {span["doc_id"] for table in tables for spans in table["spans"] for span in spans}
+
+
+def by_class(corpus: Any) -> dict[str, set[str]]:
+    """Ids of the documents of prose in the sequences of each class."""
+    manifest, found = corpus.store.newest(BUCKETED, "prose"), dict[str, set[str]]()
+    names = layout_of(manifest).names
+    [file] = [corpus.store.part_file(manifest, part, "sequences") for part in manifest.parts]
+    for row in pl.read_ipc(file.checked()).iter_rows(named=True):
+        group = names[row["bucket"]].partition(".")[2]
+        found.setdefault(group, set()).update(span["doc_id"] for span in row["spans"])
+    return found
 
 
 def with_settings(corpus: Any, **changes: Any) -> Any:
@@ -156,18 +168,28 @@ def test_documents_are_in_classes_by_a_number_of_an_annotator(tmp_path: Path, bu
     scores(corpus, ids[:20])
     build(corpus, *ANNOTATED)
 
-    from assets.bucketed.bucketed_records import BUCKETED, layout_of
+    assert by_class(corpus) == {"class-0": {*ids[:5]}, "class-1": {*ids[5:20]}, "": {*ids[20:]}}
+    assert layout_of(corpus.store.newest(BUCKETED, "notes")).groups == ()
 
-    manifest = corpus.store.newest(BUCKETED, "prose")
-    names = layout_of(manifest).names
-    [file] = [corpus.store.part_file(manifest, part, "sequences") for part in manifest.parts]
-    found: dict[str, set[str]] = {}
-    for row in pl.read_ipc(file.checked()).iter_rows(named=True):
-        group = names[row["bucket"]].partition(".")[2]
-        found.setdefault(group, set()).update(span["doc_id"] for span in row["spans"])
-    assert found == {"class-0": {*ids[:5]}, "class-1": {*ids[5:20]}, "": {*ids[20:]}}
-    other = corpus.store.newest(BUCKETED, "notes")
-    assert layout_of(other).groups == ()
+
+def test_a_phase_draws_of_more_than_ten_classes(tmp_path: Path, build: Build) -> None:
+    classes = {"score": "edu.score", "limits": [*range(1, 14)]}
+    phase = {"name": "main", "weights": {"prose": 1}, "tokens": 9000, "max_epochs": 99}
+    corpus = annotated_corpus(
+        tmp_path,
+        buckets={"mode": "pack", "sequence_length": 64, "classes": classes},
+        phases=[phase | {"upsample": [[11, 0], [12, 3], [99, 3]]}],
+    )
+    build(corpus, *UP_TO_TOKENIZED)
+    ids = prose_ids(corpus)
+    scores(corpus, ids)
+    build(corpus, *ANNOTATED, "sharded", "mixed")
+
+    expected = {f"class-{number:02}": {doc_id} for number, doc_id in enumerate(ids[:13])}
+    assert by_class(corpus) == expected | {"class-13": {*ids[13:]}}
+    shares = corpus.store.newest("mixed", "main").parts[0].stats.numbers["mix"]
+    drawn = {name for name, share in shares.items() if share["realised_tokens"]}
+    assert drawn == {"prose/class-11", "prose/class-12", "prose/class-13"}
 
 
 def test_only_what_is_new_to_an_annotator_is_computed(tmp_path: Path, build: Build) -> None:
