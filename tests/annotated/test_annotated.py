@@ -141,6 +141,9 @@ def test_a_condition_leaves_documents_out_and_has_a_fate(
         ("topic 0", 10),
         ("topic 1", 10),
     ]
+    cli.out("report", "--out", str(tmp_path / "report.html"))
+    page = (tmp_path / "report.html").read_text().partition('id="annotated"')[2]
+    assert '<td data-name="annotator">edu</td>' in page.partition("<h2")[0]
     [spread] = asked["numbers"]
     assert (spread["known"], spread["5%"], spread["95%"]) == (20, 1.0, 18.0)
     tokens = corpus.store.newest("tokenized", "prose").stats.tokens

@@ -119,6 +119,7 @@ def facts_of(corpus: Corpus) -> dict[str, Any]:
         stage_names.DUPLICATES: facts.pictures(corpus, stage_names.DUPLICATES, GLOBAL, *DUPLICATES),
         "clusters": facts.clusters(corpus),
         "evaluation": tables["contaminated"],
+        "annotated": tables["annotated"],
         "fit": facts.fit_table(corpus, built),
         "mix": [
             each
