@@ -9,27 +9,40 @@ import polars as pl
 
 EXAMPLES = {"number": [0.0, 1.0, 5.0, None], "label": ["", "a", "b", None]}
 TYPES = {"number": pl.Float64, "label": pl.String}
+Columns = Mapping[str, Literal["number", "label"]]
 
 
-def check_condition(condition: str, columns: Mapping[str, Literal["number", "label"]]) -> None:
-    """Raise ValueError unless a condition on columns is true or false of each row by itself."""
-    rows = pl.DataFrame({name: EXAMPLES[kind] for name, kind in columns.items()}, strict=False)
-    rows = rows.cast({name: TYPES[kind] for name, kind in columns.items()})
+def check_condition(condition: str, columns: Columns) -> None:
+    """Raise ValueError unless this is a condition in SQL on some of the columns.
+
+    No row is computed: a process that loads settings forks workers, and the threads of Polars do
+    not survive a fork. `check_rows` tries the condition.
+    """
+    schema = {name: TYPES[kind] for name, kind in columns.items()}
     try:
-        unknown = sorted({*pl.sql_expr(condition).meta.root_names()} - {*columns})
+        met = pl.sql_expr(condition)
+        unknown = sorted({*met.meta.root_names()} - {*columns})
         if unknown:
             raise ValueError(
                 f"{condition!r}: no column {unknown[0]!r}; there are {', '.join(columns)}. Write "
                 "texts in single quotes"
             )
-        together = is_met(rows, condition)
-        if together.dtype != pl.Boolean:
-            raise ValueError(
-                f"{condition!r} is neither true nor false. Compare a column: score < 2"
-            )
-        one_by_one = pl.concat([is_met(rows[i : i + 1], condition) for i in range(rows.height)])
+        types = pl.LazyFrame(schema=schema).select(met.alias("is_met")).collect_schema()
     except pl.exceptions.PolarsError as error:
         raise ValueError(f"{condition!r} is no condition in SQL: {error}") from None
+    if types["is_met"] != pl.Boolean:
+        raise ValueError(f"{condition!r} is neither true nor false. Compare a column: score < 2")
+
+
+def check_rows(condition: str, columns: Columns) -> None:
+    """Raise ValueError unless a condition can be computed, for each row by itself."""
+    rows = pl.DataFrame({name: EXAMPLES[kind] for name, kind in columns.items()}, strict=False)
+    rows = rows.cast({name: TYPES[kind] for name, kind in columns.items()})
+    try:
+        together = is_met(rows, condition)
+        one_by_one = pl.concat([is_met(rows[i : i + 1], condition) for i in range(rows.height)])
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{condition!r} cannot be computed: {error}") from None
     if not together.equals(one_by_one):
         raise ValueError(
             f"{condition!r} depends on other documents. Compare the columns of one document only, "

@@ -255,6 +255,9 @@ def test_sequences_are_not_made_of_other_annotations_than_the_config_names(
     build(corpus, *UP_TO_TOKENIZED)
     scores(corpus, prose_ids(corpus))
     build(corpus, *ANNOTATED)
+    average = with_settings(corpus, annotations=[EDU | {"drop": "score < AVG(score)"}])
+    with pytest.raises(dg.Failure, match="annotator 'edu': drop: .* depends on other documents"):
+        build(average, "bucketed")
     other = with_settings(
         corpus, annotations=[EDU | {"columns": {"score": "number"}, "drop": "score < 5"}]
     )

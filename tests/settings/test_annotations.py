@@ -1,9 +1,12 @@
 """`annotations` of pipeline.yaml: what is refused, and which rows a condition is met by."""
 
+import subprocess
+import sys
+
 from builders import write_corpus
 from prelude import Any, Path, pl, pytest
 
-from resources.settings.conditions import check_condition, is_met
+from resources.settings.conditions import Columns, check_condition, check_rows, is_met
 from resources.settings.pipeline import SettingsError, load_settings
 
 EDU: dict[str, Any] = {
@@ -26,7 +29,9 @@ def test_a_condition_is_met_by_rows_of_which_it_is_known(
     condition: str, expected: list[bool]
 ) -> None:
     rows = pl.DataFrame({"score": [1.5, 2.0, None], "topic": ["a", "b", None]})
-    check_condition(condition, {"score": "number", "topic": "label"})
+    columns: Columns = {"score": "number", "topic": "label"}
+    check_condition(condition, columns)
+    check_rows(condition, columns)
 
     assert is_met(rows, condition).to_list() == expected
 
@@ -38,8 +43,6 @@ def test_a_condition_is_met_by_rows_of_which_it_is_known(
         ({"drop": "score"}, "'score' is neither true nor false"),
         ({"drop": "edu < 2"}, "no column 'edu'; there are score, topic"),
         ({"drop": "topic = x"}, "no column 'x'.*single quotes"),
-        ({"drop": "score < AVG(score)"}, "depends on other documents"),
-        ({"drop": "topic < 2"}, "'topic < 2' is no condition in SQL"),
         ({"name": "e.du"}, "'e.du' must begin with a letter"),
         ({"columns": {"doc_id": "label"}}, "'doc_id' must begin with a letter"),
         ({"by": "text"}, "'text' names no document; it must be doc_id, id, url or meta.<name>"),
@@ -53,6 +56,35 @@ def test_a_wrong_annotator_is_refused_by_name(
 
     with pytest.raises(SettingsError, match=message):
         load_settings(config)
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("score < AVG(score)", "depends on other documents"),
+        ("topic < 2", "'topic < 2' cannot be computed"),
+    ],
+)
+def test_a_condition_that_is_not_of_one_document_is_refused(condition: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_rows(condition, {"score": "number", "topic": "label"})
+
+
+def test_a_process_that_loads_conditions_may_fork(tmp_path: Path) -> None:
+    config = write_corpus(tmp_path, annotations=[EDU | {"drop": "score < 2"}])
+    program = f"""
+import os, signal
+from pathlib import Path
+import polars as pl
+from resources.settings.pipeline import load_settings
+load_settings(Path({str(config)!r}))
+if (child := os.fork()) == 0:
+    signal.alarm(20)
+    table = pl.DataFrame({{"a": range(100_000), "b": ["x", "y"] * 50_000}})
+    os._exit(table.group_by("b").agg(pl.sum("a")).sort("b").height - 2)
+raise SystemExit(os.waitpid(child, 0)[1] != 0)
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_classes_are_by_a_number_of_an_annotator(tmp_path: Path) -> None:
