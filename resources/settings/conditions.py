@@ -13,25 +13,20 @@ Columns = Mapping[str, Literal["number", "label"]]
 
 
 def check_condition(condition: str, columns: Columns) -> None:
-    """Raise ValueError unless this is a condition in SQL on some of the columns.
+    """Raise ValueError unless this is an expression in SQL on some of the columns.
 
-    No row is computed: a process that loads settings forks workers, and the threads of Polars do
-    not survive a fork. `check_rows` tries the condition.
+    It is parsed only: a process that loads settings forks workers, and the threads that Polars
+    starts, for a schema too, do not survive a fork. `check_rows` tries the condition.
     """
-    schema = {name: TYPES[kind] for name, kind in columns.items()}
     try:
-        met = pl.sql_expr(condition)
-        unknown = sorted({*met.meta.root_names()} - {*columns})
-        if unknown:
-            raise ValueError(
-                f"{condition!r}: no column {unknown[0]!r}; there are {', '.join(columns)}. Write "
-                "texts in single quotes"
-            )
-        types = pl.LazyFrame(schema=schema).select(met.alias("is_met")).collect_schema()
+        unknown = sorted({*pl.sql_expr(condition).meta.root_names()} - {*columns})
     except pl.exceptions.PolarsError as error:
         raise ValueError(f"{condition!r} is no condition in SQL: {error}") from None
-    if types["is_met"] != pl.Boolean:
-        raise ValueError(f"{condition!r} is neither true nor false. Compare a column: score < 2")
+    if unknown:
+        raise ValueError(
+            f"{condition!r}: no column {unknown[0]!r}; there are {', '.join(columns)}. Write texts "
+            "in single quotes"
+        )
 
 
 def check_rows(condition: str, columns: Columns) -> None:
@@ -39,6 +34,9 @@ def check_rows(condition: str, columns: Columns) -> None:
     rows = pl.DataFrame({name: EXAMPLES[kind] for name, kind in columns.items()}, strict=False)
     rows = rows.cast({name: TYPES[kind] for name, kind in columns.items()})
     try:
+        if (found := rows.select(pl.sql_expr(condition).alias("is_met"))).dtypes != [pl.Boolean]:
+            kind = found.dtypes[0]
+            raise ValueError(f"{condition!r} is {kind}, neither true nor false: compare a column")
         together = is_met(rows, condition)
         one_by_one = pl.concat([is_met(rows[i : i + 1], condition) for i in range(rows.height)])
     except pl.exceptions.PolarsError as error:
