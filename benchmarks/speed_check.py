@@ -2,7 +2,7 @@
 
 Builds the sample and 20 MB drawn from it, from nothing and again. Seconds are divided by those of a
 fixed piece of work before and after, so that the machine makes little difference. A row of over
-SHORT seconds is slow from MOST times its ratio on, in two runs. `--write` commits today's ratios.
+SHORT seconds is slow from MOST times its ratio on, in three runs. `--write` commits today's ratios.
 """
 
 import json
@@ -70,7 +70,9 @@ def times_of(rows: dict[str, tuple[float, float]]) -> dict[str, float]:
 
 
 rows = measured()
-if "--write" in sys.argv or max(times_of(rows).values()) > MOST:
+for _ in range(2):  # the same code took 0.99 and 1.32 times its ratio within an hour
+    if "--write" not in sys.argv and max(times_of(rows).values()) <= MOST:
+        break
     rows = {row: min(each, rows.get(row, each)) for row, each in measured().items()}
 if "--write" in sys.argv:
     RATIOS.write_text(json.dumps({row: round(each[0], 3) for row, each in rows.items()}, indent=1))
