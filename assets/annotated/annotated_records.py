@@ -45,6 +45,11 @@ class AnnotatedProvenance(msgspec.Struct, frozen=True):
     annotators: str
 
 
+def part_name(annotator: str, part: str) -> str:
+    """Return the name of the part of `annotated` with what an annotator says of a deduped part."""
+    return f"{annotator}-{part}"
+
+
 AnnotatorsManifest = Manifest[Empty, AnnotatorsNumbers]
 AnnotatedManifest = Manifest[AnnotatedProvenance, AnnotatedNumbers]
 

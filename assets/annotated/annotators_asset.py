@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import xxhash
 
 from assets.annotated.annotated_records import ANNOTATORS, ANSWERS, AnnotatorsNumbers
-from assets.annotated.answer_files import find_answer_files, read_answers
+from assets.annotated.answer_files import find_answer_files, read_answers, reading_of
 from assets.raw.readers.formats import foreign_code
 from assets.raw.readers.input_file import InputFile
 from resources.corpus import Corpus
@@ -42,8 +42,7 @@ def plan_annotators(corpus: Corpus, partition: str) -> Plan:
             made_of = (annotator.reading(), file.name, file.digest, *foreign_code(file))
             inputs = AnswerInputs(annotator, file)
             tasks.append(maker.task(name, made_of, inputs, work_bytes=file.bytes))
-    config = {each.name: each.reading() for each in corpus.settings.annotations}
-    return Plan(tasks, config, Empty())
+    return Plan(tasks, reading_of(corpus.settings), Empty())
 
 
 def publish_answers(task: Task[AnswerInputs]) -> list[PartRecord]:
@@ -73,7 +72,7 @@ STAGE = Stage(
     after=(),
     outlook=Outlook("new"),
     kinds=frozenset({"parquet"}),
-    settings=lambda settings: [(each.name, each.reading()) for each in settings.annotations],
+    settings=reading_of,
     plan=plan_annotators,
     work=publish_answers,
     is_used=lambda settings: bool(settings.annotations),

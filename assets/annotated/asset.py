@@ -19,8 +19,9 @@ from assets.annotated.annotated_records import (
     AnnotatedManifest,
     AnnotatedNumbers,
     AnnotatedProvenance,
+    part_name,
 )
-from assets.annotated.answer_files import schema_of
+from assets.annotated.answer_files import reading_of
 from assets.deduped.deduped_records import DEDUPED
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from assets.deduped.minhash.meta_fields import column_of, field_values
@@ -28,6 +29,7 @@ from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.settings.annotations import Annotator
+from resources.settings.conditions import schema_of
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, required_file
@@ -51,8 +53,7 @@ def plan_annotated(corpus: Corpus, source: str) -> Plan:
     """Plan one task per annotator of the source and deduped part."""
     settings, store = corpus.settings, corpus.store
     deduped, answers = store.newest(DEDUPED, source), store.newest(ANNOTATORS, GLOBAL)
-    reading = {each.name: each.reading() for each in settings.annotations}
-    check_made_under(answers, config=reading, section="annotations")
+    check_made_under(answers, config=reading_of(settings), section="annotations")
     maker, tasks = tasks_of(corpus, ANNOTATED, source), list[Task[AnnotationInputs]]()
     annotators = [each for each in settings.annotations if each.annotates(source)]
     for annotator in annotators:
@@ -63,7 +64,7 @@ def plan_annotated(corpus: Corpus, source: str) -> Plan:
         for part in deduped.parts:
             documents = kept_documents(store, deduped, part)
             inputs = AnnotationInputs(annotator, files, part.name, documents)
-            name, work_bytes = f"{annotator.name}-{part.name}", documents.bytes // 10
+            name, work_bytes = part_name(annotator.name, part.name), documents.bytes // 10
             tasks.append(maker.task(name, [*said, part.fingerprint], inputs, work_bytes=work_bytes))
     config = {annotator.name: annotator.joining() for annotator in annotators}
     return Plan(tasks, config, AnnotatedProvenance(deduped.fingerprint, answers.fingerprint))
@@ -73,7 +74,7 @@ def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
     """Publish what one annotator says of the documents of a part."""
     inputs, writer = task.payload, task.writer()
     name, by = inputs.annotator.name, inputs.annotator.by
-    documents = read_kept(inputs.documents, [*{"doc_id": 0, column_of(by): 0}])
+    documents = read_kept(inputs.documents, [*dict.fromkeys(["doc_id", column_of(by)])])
     keyed = documents.select("doc_id", key=field_values(documents, by))
     found = answers_to(keyed["key"], inputs)
     table = keyed.join(found, on="key", how="left", maintain_order="left")
@@ -85,7 +86,7 @@ def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
 
 def answers_to(keys: pl.Series, inputs: AnnotationInputs) -> pl.DataFrame:
     """Return the answers to some keys, each once: that of the first file which has it."""
-    schema = {"key": pl.String(), **schema_of(inputs.annotator.columns)}
+    schema = {"key": pl.String, **schema_of(inputs.annotator.columns)}
     is_asked = pl.col("key").is_in(keys.drop_nulls().unique().implode())
     tables = (pl.scan_parquet(file.checked()).filter(is_asked) for file in inputs.answers)
     found = pl.concat([pl.DataFrame(schema=schema), *(table.collect() for table in tables)])

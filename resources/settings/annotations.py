@@ -8,16 +8,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from resources.settings.conditions import ColumnType, check_condition
 from resources.settings.key_types import EACH_ONCE, ONE_OR_MORE, NonEmpty
-from resources.settings.sources import FileFormat, InputPlaces, Place
+from resources.settings.sources import InputPlaces
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 RESERVED = ("doc_id", "key", "is_known", "meta")
 DOCUMENT_KEYS = ("doc_id", "id", "url")
 READING = {"where", "format", "key", "columns"}  # what the tables of an annotator's files depend on
 JOINING = {"name", "by", "columns"}
-
-ColumnType = Literal["number", "label"]
 
 
 def check_identifier(name: str) -> str:
@@ -36,14 +35,6 @@ class Annotator(InputPlaces):
     name: str = Field(description="name of the annotator: `edu` in `edu.score`")
     kind: Literal["file"] = Field(
         default="file", description="way to annotate. file: scores and labels made elsewhere"
-    )
-    where: Annotated[tuple[Place, ...], ONE_OR_MORE] = Field(
-        min_length=1,
-        repr=False,
-        description="files, folders, globs or URLs, as of a source, with a record a document",
-    )
-    format: FileFormat = Field(
-        default="auto", description="file format; auto tells it from the file name"
     )
     by: str = Field(
         default="doc_id",
@@ -99,10 +90,8 @@ class Annotator(InputPlaces):
 
     @model_validator(mode="after")
     def check_drop(self) -> Self:
-        """Refuse a condition that is none, or that is not of one document alone."""
+        """Refuse what is no SQL, or on other columns."""
         if self.drop is not None:
-            from resources.settings.conditions import check_condition
-
             check_condition(self.drop, self.columns)
         return self
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import polars as pl
+if TYPE_CHECKING:
+    import polars as pl
 
 EXAMPLES = {"number": [0.0, 1.0, 5.0, None], "label": ["", "a", "b", None]}
-TYPES = {"number": pl.Float64, "label": pl.String}
-Columns = Mapping[str, Literal["number", "label"]]
+ColumnType = Literal["number", "label"]
+Columns = Mapping[str, ColumnType]
+
+
+def schema_of(columns: Columns) -> dict[str, Any]:
+    """Return the dtype of each column: numbers are Float64, labels String."""
+    import polars as pl
+
+    types = {"number": pl.Float64, "label": pl.String}
+    return {name: types[kind] for name, kind in columns.items()}
 
 
 def check_condition(condition: str, columns: Columns) -> None:
@@ -18,6 +27,8 @@ def check_condition(condition: str, columns: Columns) -> None:
     It is parsed only: a process that loads settings forks workers, and the threads that Polars
     starts, for a schema too, do not survive a fork. `check_rows` tries the condition.
     """
+    import polars as pl
+
     try:
         unknown = sorted({*pl.sql_expr(condition).meta.root_names()} - {*columns})
     except pl.exceptions.PolarsError as error:
@@ -31,8 +42,10 @@ def check_condition(condition: str, columns: Columns) -> None:
 
 def check_rows(condition: str, columns: Columns) -> None:
     """Raise ValueError unless a condition can be computed, for each row by itself."""
-    rows = pl.DataFrame({name: EXAMPLES[kind] for name, kind in columns.items()}, strict=False)
-    rows = rows.cast({name: TYPES[kind] for name, kind in columns.items()})
+    import polars as pl
+
+    examples = {name: EXAMPLES[kind] for name, kind in columns.items()}
+    rows = pl.DataFrame(examples, schema_of(columns))
     try:
         if (found := rows.select(pl.sql_expr(condition).alias("is_met"))).dtypes != [pl.Boolean]:
             kind = found.dtypes[0]
@@ -50,4 +63,6 @@ def check_rows(condition: str, columns: Columns) -> None:
 
 def is_met(rows: pl.DataFrame, condition: str) -> pl.Series:
     """Return which rows meet a condition, Boolean; those do not where it is unknown (null)."""
+    import polars as pl
+
     return rows.select(pl.sql_expr(condition).fill_null(False).alias("is_met"))["is_met"]

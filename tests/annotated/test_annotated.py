@@ -9,9 +9,8 @@ from builders import Build, deduped, hashes, open_corpus, write_corpus, write_js
 from prelude import Any, Path, pl, pytest
 from verbs import Cli
 
-from assets.annotated.answer_files import as_source, read_answers
+from assets.annotated.answer_files import find_answer_files, read_answers
 from assets.bucketed.bucketed_records import BUCKETED, layout_of
-from assets.raw.places.find_inputs import find_inputs
 from pipeline_defs.corpus_tables import newest_tables
 from resources.errors import InputError
 from resources.settings.annotations import Annotator
@@ -273,7 +272,7 @@ def test_answers_are_read_with_the_readers_of_sources(tmp_path: Path) -> None:
     annotator = Annotator.model_validate(
         {"name": "edu", "where": str(tmp_path / "*"), "by": "url", "columns": {"score": "number"}}
     )
-    files = find_inputs(as_source(annotator), tmp_path, tmp_path / "downloads").files
+    files = find_answer_files(annotator, tmp_path, tmp_path / "downloads")
 
     tables = [read_answers(file, annotator) for file in files]
 
@@ -289,7 +288,7 @@ def test_a_file_without_the_key_is_refused_by_name(tmp_path: Path) -> None:
     annotator = Annotator.model_validate(
         {"name": "edu", "where": str(tmp_path / "*"), "columns": {"score": "number"}}
     )
-    [file] = find_inputs(as_source(annotator), tmp_path, tmp_path / "downloads").files
+    [file] = find_answer_files(annotator, tmp_path, tmp_path / "downloads")
 
     with pytest.raises(InputError, match=r"annotator 'edu'.*`doc_id` is missing.*Correct `key`"):
         read_answers(file, annotator)

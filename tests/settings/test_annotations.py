@@ -89,6 +89,20 @@ raise SystemExit(os.waitpid(child, 0)[1] != 0)
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+def test_secrets_in_urls_are_refused_as_of_a_source(tmp_path: Path) -> None:
+    place = "s3://key:hidden@bucket/a.jsonl"
+    quiz = {"sets": [{"name": "quiz", "where": place}]}
+    config = write_corpus(
+        tmp_path, annotations=[EDU | {"where": place}], dedup={"decontamination": quiz}
+    )
+
+    with pytest.raises(SettingsError) as error:
+        load_settings(config)
+
+    assert str(error.value).count("has no user and no query") == 2
+    assert "hidden" not in str(error.value)
+
+
 def test_classes_are_by_a_number_of_an_annotator(tmp_path: Path) -> None:
     classes = {"score": "edu.topic", "limits": [2]}
     config = write_corpus(tmp_path, annotations=[EDU, EDU], buckets={"classes": classes})
