@@ -2,8 +2,10 @@
 
 Builds the sample and 20 MB drawn from it, from nothing and again. Seconds are divided by those of a
 fixed piece of work, so that the machine makes little difference. Both are the least of up to RUNS
-runs: on a shared machine the same code takes up to 1.5 times as much for minutes. A row of over
-SHORT seconds is slow from MOST times its ratio on. `--write` commits today's ratios.
+runs. A row of over SHORT seconds is slow from MOST times its ratio on, or MOST times what the rows
+take in the middle: a busy neighbour makes all of them slow, by up to 1.6 times for minutes
+(correlation of `filtered` with other stages 0.9, with imports 0.8, with a loop 0.3). The middle
+itself is slow from MOST_OF_ALL on. `--write` commits today's ratios.
 """
 
 import json
@@ -11,28 +13,27 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
+from statistics import median
 
-import numpy as np
-import polars as pl
-import pyarrow as pa
 from measured_run import ROOT, measure
 
 RATIOS = Path(__file__).with_name("speed_ratios.json")
-RUNS, MOST, SHORT, NEW = 4, 1.4, 0.3, 0.23
+RUNS, MOST, MOST_OF_ALL, SHORT, NEW = 4, 1.4, 1.6, 0.3, 0.12
 UNIT = "the fixed work"
 COMMAND = (sys.executable, "-m", "pipeline_defs.commands.main")
 
 
 def fixed_work() -> float:
-    """Return the CPU seconds of work that no change of the project changes: some two."""
-    began, numbers = time.process_time(), np.random.default_rng(1).integers(0, 1 << 40, 8_000_000)
-    sum(number * number % 7 for number in range(16_000_000))
-    pl.Series(numbers).sort()
-    pa.compress(numbers.tobytes(), codec="zstd")
-    return time.process_time() - began
+    """Return the CPU seconds of work that no change of the project changes: some four."""
+    before = os.times()
+    imports = [sys.executable, "-c", "import dagster, numba, polars, pyarrow"]
+    for process in [subprocess.Popen(imports) for _ in range(2)]:
+        process.wait()
+    after = os.times()
+    user, system = "children_user", "children_system"
+    return sum(getattr(after, name) - getattr(before, name) for name in (user, system))
 
 
 def build(config: Path, store: Path) -> tuple[float, Counter[str]]:
@@ -77,9 +78,17 @@ def times_of(rows: dict[str, float]) -> dict[str, float]:
     return {row: ratio / known.get(row, NEW) for row, ratio in ratios_of(rows).items()}
 
 
+def slow_rows(rows: dict[str, float]) -> list[str]:
+    """Return the rows that are too slow, and "all" if most are."""
+    times = times_of(rows)
+    middle = median(times.values())
+    of_all = ["all"] if middle > MOST_OF_ALL else []
+    return of_all + [row for row, each in times.items() if each > MOST * max(1, middle)]
+
+
 rows = measured()
 for _ in range(RUNS - 1):
-    if "--write" not in sys.argv and max(times_of(rows).values()) <= MOST:
+    if "--write" not in sys.argv and not slow_rows(rows):
         break
     again = measured()
     rows = {row: min(spent, again.get(row, spent)) for row, spent in rows.items()}
@@ -89,5 +98,5 @@ if "--write" in sys.argv:
 print(f"{UNIT:<30} {rows[UNIT]:6.2f} s")
 for row, times in times_of(rows).items():
     print(f"{row:<30} {rows[row]:6.2f} s, {times:5.2f} times")
-if slow := [row for row, times in times_of(rows).items() if times > MOST]:
+if slow := slow_rows(rows):
     sys.exit(f"Too slow: {', '.join(slow)}.")
