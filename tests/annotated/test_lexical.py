@@ -165,7 +165,7 @@ def test_texts_of_a_subject_are_near_each_other() -> None:
 
 
 def test_texts_without_known_words_are_zeros() -> None:
-    trained = train_lexical(sample()[0], bits=14)
+    trained = train_lexical(sample()[0], bits=12)
     assert not embed_lexical(pl.Series(["", "...", "neverseen"]), trained).any()
     assert embed_lexical(pl.Series([], dtype=pl.String), trained).shape == (0, 256)
 

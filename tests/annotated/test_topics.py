@@ -6,7 +6,13 @@ from prelude import NDArray, Path, assert_frame_equal, given, np, pl, pytest, st
 
 from assets.annotated.kernels.nearest_centres import nearest_centres
 from assets.annotated.kernels.word_vectors import normalise_rows
-from assets.annotated.topics.topics import Topics, assign_topics, name_topics, train_topics
+from assets.annotated.topics.topics import (
+    Topics,
+    assign_topics,
+    name_topics,
+    train_topics,
+    words_of_topics,
+)
 
 
 def vectors_near(
@@ -157,11 +163,22 @@ def test_topics_survive_their_table(tmp_path: Path) -> None:
 
 
 def test_names_are_the_words_that_set_a_topic_apart() -> None:
-    words = {0: "the cell cell membrane", 1: "the bolt steel", 2: "the cell"}
+    words = {0: "also cell cell membrane", 1: "also bolt steel", 2: "also cell"}
     rows = [
         (topic, word) for topic, text in words.items() for word in text.split() for _ in range(3)
     ]
     table = pl.DataFrame(rows, {"topic": pl.Int32, "word": pl.String}, orient="row")
 
-    assert name_topics(table, 2) == ["cell membrane", "bolt steel", "cell the"]
-    assert name_topics(table.filter(topic=1), 1) == ["", "bolt"]
+    assert name_topics(table, 2) == ["cell membrane", "bolt steel", "also cell"]
+    assert name_topics(table.filter(topic=1), 1) == ["", "also"]
+
+
+def test_words_that_may_name_a_topic_are_distinct_and_no_numbers() -> None:
+    texts = pl.Series(["Cells and CELLS, 1984 x_1", "bolt", "日本", "", "x " * 1000 + "beyond"])
+    topics = pl.Series([1, None, 0, 0, 0], dtype=pl.Int32)
+
+    words = words_of_topics(texts, topics)
+
+    assert sorted(words.rows()) == [(0, "日"), (0, "本"), (1, "cells")]
+    assert words.schema == {"topic": pl.Int32, "word": pl.String}
+    assert words_of_topics(texts.head(0), topics.head(0)).is_empty()

@@ -19,6 +19,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from assets.text.buffers import code_point_entries, text_buffers, texts_in
+
 Floats = NDArray[np.float32]
 Vectors = NDArray[np.int8]
 Integers = NDArray[np.int32]
@@ -27,6 +29,7 @@ DOCUMENTS_A_CENTRE = 100
 MOST_CENTRES = 1024
 ROUNDS = 20
 FAR_SHARE = 0.01  # of the sample is beyond `far`
+NAMING_CHARACTERS = 2_000  # of a text that are read for the name of its topic
 LEAST_IN_GROUP = 100  # documents of a group with a mean of its own
 EVERY_GROUP = "*"
 
@@ -144,6 +147,24 @@ def train_topics(
     names = tuple(str(number) for number in range(topic_of.max() + 1))
     far = int(np.quantile(found["distance"].to_numpy(), 1 - FAR_SHARE, method="higher"))
     return Topics(frozen, ordered, topic_of, names, means, mean_names, far)
+
+
+def words_of_topics(texts: pl.Series, topics: pl.Series) -> pl.DataFrame:
+    """Return `topic` and `word` of each distinct word of n texts that may name their topic.
+
+    Read are the first NAMING_CHARACTERS of texts with a topic (Int32; else null); numbers and words
+    of ASCII below four letters are left out.
+    """
+    from assets.text.kernels.words import join_words
+
+    known = topics.is_not_null()
+    heads = texts.filter(known).str.head(NAMING_CHARACTERS)
+    joined, starts, ends = join_words(*text_buffers(heads), code_point_entries())
+    words = texts_in(joined, starts).str.strip_chars_end(" ")
+    rows = np.repeat(np.arange(len(heads)), np.diff(ends))
+    table = pl.DataFrame({"row": rows, "word": words}).unique()
+    table = table.filter(~pl.col("word").str.contains(r"^([\x00-\x7f]{1,3}|[\d_]*)$"))
+    return table.select(topics.filter(known).gather(table["row"]).alias("topic"), "word")
 
 
 def name_topics(words: pl.DataFrame, count: int = 4) -> list[str]:
