@@ -1,0 +1,1 @@
+"""Scores of documents by their vectors, learned from labels."""
