@@ -230,7 +230,11 @@ def print_heads(
             ):
                 cells[name].append((area_under_curve(scores, is_good[test]), seconds))
         means = [np.mean(each, axis=0) for each in cells.values()]
-        print(f"| {count:,} | " + " | ".join(f"{a:.4f}, {s:.1f} s" for a, s in means) + " |")
+        print(
+            f"| {min(count, len(train)):,} | "
+            + " | ".join(f"{a:.4f}, {s:.1f} s" for a, s in means)
+            + " |"
+        )
 
 
 def headed(
@@ -260,7 +264,7 @@ def hashed(
 def by_fasttext(
     texts: pl.Series, labels: NDArray[np.bool_], tested: pl.Series
 ) -> tuple[NDArray[np.float64], float]:
-    """Return fastText's scores, with the settings of DCLM's classifier, and seconds of training."""
+    """Return fastText's scores, by its defaults (5 epochs) and pairs, and seconds of training."""
     import fasttext
 
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
