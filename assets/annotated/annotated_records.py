@@ -9,6 +9,7 @@ from resources.store.records import Empty, Manifest, StageRecords
 
 ANSWERS = "answers"  # kind of file of `annotators`: key String, and the columns of the annotator
 ANNOTATIONS = "annotations"  # kind of file of `annotated`: doc_id String, and these columns
+MODEL = "model"  # kind of file of `annotation_models`
 DROPPED = "annotation."  # before the name of an annotator: why `bucketed` leaves a document out
 
 
@@ -21,6 +22,19 @@ class AnnotatorsNumbers(msgspec.Struct, frozen=True):
 
     annotator: str = ""
     file: str = ""
+
+
+class ModelNumbers(msgspec.Struct, frozen=True):
+    """Numbers of a model; of several parts none.
+
+    annotator   name of the annotator
+    config      digest of its config and of the files of its labels
+    trained_on  fingerprints of the deduped parts that were there
+    """
+
+    annotator: str = ""
+    config: str = ""
+    trained_on: list[str] = []
 
 
 class AnnotatedNumbers(msgspec.Struct, frozen=True):
@@ -42,11 +56,13 @@ class AnnotatedProvenance(msgspec.Struct, frozen=True):
     """Fingerprints of the documents and of the answers."""
 
     deduped: str
-    annotators: str
+    annotators: str = ""
+    annotation_models: str = ""
 
 
 AnnotatorsManifest = Manifest[Empty, AnnotatorsNumbers]
 AnnotatedManifest = Manifest[AnnotatedProvenance, AnnotatedNumbers]
 
+ANNOTATION_MODELS = StageRecords(stage_names.ANNOTATION_MODELS, "1", Empty, ModelNumbers)
 ANNOTATORS = StageRecords(stage_names.ANNOTATORS, "1", Empty, AnnotatorsNumbers)
 ANNOTATED = StageRecords(stage_names.ANNOTATED, "1", AnnotatedProvenance, AnnotatedNumbers)

@@ -6,6 +6,7 @@ A part per file of answers: a new file is read, and the others are not read agai
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import xxhash
 
@@ -14,7 +15,8 @@ from assets.annotated.answer_files import find_answer_files, read_answers
 from assets.raw.readers.formats import foreign_code
 from assets.raw.readers.input_file import InputFile
 from resources.corpus import Corpus
-from resources.settings.annotations import Annotator
+from resources.settings.annotations import FileAnnotator
+from resources.settings.pipeline import Settings
 from resources.stage import MainTable, Outlook, Stage
 from resources.store.records import Empty, PartRecord, Stats
 from resources.tasks import Plan, Task, tasks_of
@@ -29,21 +31,30 @@ ANSWER_COLUMNS = {
 class AnswerInputs:
     """A file of answers, and whose they are."""
 
-    annotator: Annotator
+    annotator: FileAnnotator
     file: InputFile
+
+
+def file_annotators(settings: Settings) -> list[FileAnnotator]:
+    """Return the annotators whose answers are in files."""
+    return [each for each in settings.annotations if isinstance(each, FileAnnotator)]
+
+
+def reading(settings: Settings) -> dict[str, Any]:
+    """Return the settings that the answers depend on, by annotator."""
+    return {each.name: each.reading() for each in file_annotators(settings)}
 
 
 def plan_annotators(corpus: Corpus, partition: str) -> Plan:
     """Plan one task per file of answers."""
     maker, tasks = tasks_of(corpus, ANNOTATORS, partition), list[Task[AnswerInputs]]()
-    for annotator in corpus.settings.annotations:
+    for annotator in file_annotators(corpus.settings):
         for file in find_answer_files(annotator, corpus.config.parent, corpus.downloads):
             name = f"{annotator.name}-{xxhash.xxh3_64_hexdigest(file.name.encode())}"
             made_of = (annotator.reading(), file.name, file.digest, *foreign_code(file))
             inputs = AnswerInputs(annotator, file)
             tasks.append(maker.task(name, made_of, inputs, work_bytes=file.bytes))
-    config = {each.name: each.reading() for each in corpus.settings.annotations}
-    return Plan(tasks, config, Empty())
+    return Plan(tasks, reading(corpus.settings), Empty())
 
 
 def publish_answers(task: Task[AnswerInputs]) -> list[PartRecord]:
@@ -73,9 +84,9 @@ STAGE = Stage(
     after=(),
     outlook=Outlook("new"),
     kinds=frozenset({"parquet"}),
-    settings=lambda settings: [(each.name, each.reading()) for each in settings.annotations],
+    settings=reading,
     plan=plan_annotators,
     work=publish_answers,
-    is_used=lambda settings: bool(settings.annotations),
+    is_used=lambda settings: bool(file_annotators(settings)),
     main_table=MainTable(ANSWERS, ANSWER_COLUMNS),
 )

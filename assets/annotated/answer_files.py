@@ -6,7 +6,7 @@ quarantine for unreadable records.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -18,8 +18,9 @@ from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.open_input import with_content
 from assets.raw.readers.read_chunks import read_chunks, whole
 from resources.errors import InputError
-from resources.settings.annotations import Annotator, ColumnType
+from resources.settings.annotations import ColumnType, FileAnnotator
 from resources.settings.sources import InputPlaces, SourceConfig
+from resources.store.published import PublishedFile
 
 CHUNK_BYTES = 8 << 20
 TYPES: dict[ColumnType, pl.DataType] = {"number": pl.Float64(), "label": pl.String()}
@@ -30,7 +31,7 @@ def schema_of(columns: Mapping[str, ColumnType]) -> dict[str, pl.DataType]:
     return {name: TYPES[kind] for name, kind in columns.items()}
 
 
-def find_answer_files(annotator: Annotator, base: Path, downloads: Path) -> list[InputFile]:
+def find_answer_files(annotator: FileAnnotator, base: Path, downloads: Path) -> list[InputFile]:
     """Find the files of an annotator; paths start at the folder `base`.
 
     Raises InputError for a pattern without a file.
@@ -42,7 +43,7 @@ def find_answer_files(annotator: Annotator, base: Path, downloads: Path) -> list
         raise InputError(f"annotations: {message}", annotator.identity_query) from error
 
 
-def as_source(annotator: Annotator) -> SourceConfig:
+def as_source(annotator: FileAnnotator) -> SourceConfig:
     """Return the files of an annotator as a source, whose text is the key."""
     key = annotator.key_field
     return SourceConfig.model_validate(
@@ -54,7 +55,22 @@ def as_source(annotator: Annotator) -> SourceConfig:
     )
 
 
-def read_answers(file: InputFile, annotator: Annotator) -> tuple[pl.DataFrame, pl.DataFrame]:
+def answers_to(
+    keys: pl.Series, annotator: FileAnnotator, answers: Sequence[PublishedFile]
+) -> pl.DataFrame:
+    """Return the answers to some keys, each once: that of the first file which has it.
+
+    Columns: key, those of the annotator, and is_known, true.
+    """
+    schema = {"key": pl.String(), **schema_of(annotator.columns)}
+    is_asked = pl.col("key").is_in(keys.drop_nulls().unique().implode())
+    tables = (pl.scan_parquet(file.checked()).filter(is_asked) for file in answers)
+    found = pl.concat([pl.DataFrame(schema=schema), *(table.collect() for table in tables)])
+    unique = found.unique("key", keep="first", maintain_order=True)
+    return unique.with_columns(is_known=pl.lit(True))
+
+
+def read_answers(file: InputFile, annotator: FileAnnotator) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read a file: (answers: key String and the annotator's columns, unreadable records).
 
     Numbers are Float64, null where there is none that is finite; labels are String. Raises

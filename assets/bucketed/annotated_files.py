@@ -80,7 +80,7 @@ def source_annotations(corpus: Corpus, source: str) -> SourceAnnotations:
     if scoring is None and not dropping:
         return SourceAnnotations(source)
     manifest = corpus.store.newest(ANNOTATED, source)
-    config = {name: each.joining() for name, each in used.items()}
+    config = {name: each.saying() for name, each in used.items()}
     check_made_under(manifest, config=config, section="annotations")
     files = {
         (part.stats.numbers.annotator, part.stats.numbers.part): required_file(

@@ -46,7 +46,7 @@ def show_annotations(
         raise UsageError(f"--drop is of one annotator: give --annotator, of {', '.join(known)}")
     if drop is not None:
         try:
-            check_condition(drop, chosen[0].columns)
+            check_condition(drop, chosen[0].given_columns)
         except ValueError as error:
             raise UsageError(f"--drop: {error}") from None
     sources = pick_sources(corpus, [*source] or None)
@@ -97,7 +97,7 @@ def annotations_of(corpus: Corpus, source: str, annotator: Annotator) -> pl.Data
 def numbers(tables: Tables) -> Iterator[dict[str, Any]]:
     """Yield the spread of each number of a source."""
     for source, annotator, table in tables:
-        for name in (n for n, kind in annotator.columns.items() if kind == "number"):
+        for name in (n for n, kind in annotator.given_columns.items() if kind == "number"):
             spread = {f"{q:.0%}": table[name].quantile(q, "nearest") for q in QUANTILES}
             yield {
                 **{"source": source, "column": f"{annotator.name}.{name}"},
@@ -109,7 +109,7 @@ def numbers(tables: Tables) -> Iterator[dict[str, Any]]:
 def labels(tables: Tables) -> Iterator[dict[str, Any]]:
     """Yield the most frequent values of each label of a source."""
     for source, annotator, table in tables:
-        for name in (n for n, kind in annotator.columns.items() if kind == "label"):
+        for name in (n for n, kind in annotator.given_columns.items() if kind == "label"):
             counts = table[name].drop_nulls().value_counts(name="documents")
             ordered = counts.sort("documents", name, descending=[True, False])[:MOST_LABELS]
             for label, documents in ordered.iter_rows():
