@@ -1,20 +1,18 @@
-"""Compare lexical vectors, their topics and heads with TF-IDF, a static model and fastText.
+"""Compare lexical vectors and their topics with TF-IDF and a static model.
 
-    python benchmarks/annotations.py FOLDER [--only vectors,topics,heads]
+    python benchmarks/annotations.py FOLDER [--only vectors,topics]
 
 FOLDER has a subfolder per source, as corpus_texts.py reads it, with `lang`, and with `origin` and
 `family` in `meta.meta` (an origin is a kind of document here; a family is a document in all of its
 languages and versions). Families are divided into halves: to train, and to test. Needs an
-environment of the project with scikit-learn, wordllama and fasttext-numpy2 as well, whose licences
-are BSD, MIT and MIT. Prints Markdown; MB/s are of CPU time, which is one core's if OMP_NUM_THREADS
-is 1.
+environment of the project with scikit-learn (BSD) and wordllama (MIT) as well. Prints Markdown;
+MB/s are of CPU time, which is one core's if OMP_NUM_THREADS is 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +26,6 @@ import xxhash
 from corpus_texts import read_texts
 from numpy.typing import NDArray
 
-from assets.annotated.classify.head import score_vectors, train_head
 from assets.annotated.kernels.word_vectors import normalise_rows
 from assets.annotated.topics.topics import (
     assign_topics,
@@ -37,16 +34,10 @@ from assets.annotated.topics.topics import (
     words_of_topics,
 )
 from assets.annotated.vectors.lexical import embed_lexical, train_lexical
-from assets.filtered.classifier.classifier import score_quality, train_classifier
-from assets.filtered.classifier.report import area_under_curve
-from resources.settings.filtering.classifier import ClassifierConfig
 
 FEWEST = 50  # documents of a label
 TRAINED = 4_000  # documents that a head is trained on
 LANGUAGES = ("de", "fr", "es", "ru", "zh", "ko")
-LABELS = (500, 1_000, 2_000, 5_000)
-DRAWS = 3  # of labelled documents
-PLAIN = ("reference", "science", "books")  # good documents; those of the web are bad
 
 Vectors = NDArray[Any]
 
@@ -56,7 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--megabytes", type=float, help="of text, a mixture of all sources")
-    parser.add_argument("--only", default="vectors,topics,heads")
+    parser.add_argument("--only", default="vectors,topics")
     options = parser.parse_args()
     documents = read_documents(options.folder, options.megabytes)
     texts, is_test = documents["text"], documents["is_test"].to_numpy()
@@ -79,8 +70,6 @@ def main() -> None:
         print_accuracy("TF-IDF (scikit-learn), 65,536", own_rate, tf_idf, documents)
     if "topics" in options.only:
         print_topics({"lexical": lexical, "static": frozen(static)}, documents)
-    if "heads" in options.only:
-        print_heads(lexical, static, documents)
 
 
 def read_documents(folder: Path, megabytes: float | None) -> pl.DataFrame:
@@ -174,7 +163,10 @@ def print_topics(vectors: dict[str, NDArray[np.int8]], documents: pl.DataFrame) 
         for groups, way in ((documents["lang"], "without means"), (none, "plain")):
             topics = train_topics(own, groups)
             found, rate = timed(lambda: assign_topics(own, groups, topics)["topic"], megabytes)  # noqa: B023
-            names = name_topics(words_of_topics(documents["text"], found), 10)
+            found_words = words_of_topics(documents["text"], found)
+            names = [
+                name.partition(" ")[2] for name in name_topics(found_words, len(topics.names), 10)
+            ]
             words = " ".join(names).split()
             table = documents.with_columns(topic=found).drop_nulls("topic")
             purest = [purity(table, column) for column in ("source", "lang", "kind")]
@@ -202,81 +194,6 @@ def together(table: pl.DataFrame) -> float:
     own = table.filter(pl.len().over("family").is_between(2, 30)).select("family", "lang", "topic")
     pairs = own.join(own, on="family").filter(pl.col("lang") < pl.col("lang_right"))
     return float((pairs["topic"] == pairs["topic_right"]).mean())  # type: ignore[arg-type]
-
-
-def print_heads(
-    lexical: NDArray[np.int8], static: NDArray[np.float32], documents: pl.DataFrame
-) -> None:
-    """Print how well English documents of the web are told from others, by few labels."""
-    is_used = (documents["lang"] == "en") & (documents["source"].is_in([*PLAIN, "web"]))
-    own = documents.with_row_index("row").filter(is_used)
-    is_good = own["source"].is_in(PLAIN).to_numpy()
-    test, train = (np.flatnonzero(own["is_test"].to_numpy() == side) for side in (True, False))
-    names = ("head on lexical", "head on static", "classifier of `filtered`", "fastText")
-    print(f"\nAUC of {' and '.join(PLAIN)} against web, {len(test):,} documents, {DRAWS} draws; s")
-    print("\n| labels | " + " | ".join(names) + " |\n|---:|" + "---:|" * len(names))
-    rows = own["row"].to_numpy()
-    for count in LABELS:
-        cells: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
-        for draw in range(DRAWS):
-            chosen = np.random.default_rng(draw).permutation(train)[:count]
-            texts, labels = own["text"].gather(chosen), is_good[chosen]
-            tested = own["text"].gather(test)
-            for name, scores, seconds in (
-                (names[0], *headed(lexical, rows[chosen], labels, rows[test])),
-                (names[1], *headed(frozen(static), rows[chosen], labels, rows[test])),
-                (names[2], *hashed(texts, labels, tested)),
-                (names[3], *by_fasttext(texts, labels, tested)),
-            ):
-                cells[name].append((area_under_curve(scores, is_good[test]), seconds))
-        means = [np.mean(each, axis=0) for each in cells.values()]
-        print(
-            f"| {min(count, len(train)):,} | "
-            + " | ".join(f"{a:.4f}, {s:.1f} s" for a, s in means)
-            + " |"
-        )
-
-
-def headed(
-    vectors: NDArray[np.int8],
-    chosen: NDArray[np.int64],
-    labels: NDArray[np.bool_],
-    test: NDArray[np.int64],
-) -> tuple[NDArray[np.float64], float]:
-    """Return our head's scores, and the seconds of training."""
-    start = time.process_time()
-    head = train_head(vectors[chosen], pl.Series(labels.astype(np.int64)))
-    seconds = time.process_time() - start
-    return score_vectors(vectors[test], head).fill_null(0).to_numpy().astype(np.float64), seconds
-
-
-def hashed(
-    texts: pl.Series, labels: NDArray[np.bool_], tested: pl.Series
-) -> tuple[NDArray[np.float64], float]:
-    """Return the scores of the classifier of `filtered`, and the seconds of training."""
-    config = ClassifierConfig.model_validate({"labelled": "x", "held_out": 1e-12})
-    start = time.process_time()
-    model = train_classifier(texts, labels, config)
-    seconds = time.process_time() - start
-    return score_quality(tested, model).fill_null(0.0).to_numpy(), seconds
-
-
-def by_fasttext(
-    texts: pl.Series, labels: NDArray[np.bool_], tested: pl.Series
-) -> tuple[NDArray[np.float64], float]:
-    """Return fastText's scores, by its defaults (5 epochs) and pairs, and seconds of training."""
-    import fasttext
-
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        for text, is_good in zip(texts, labels, strict=True):
-            file.write(f"__label__{int(is_good)} {' '.join(text.split())}\n")
-        file.flush()
-        start = time.process_time()
-        model = fasttext.train_supervised(file.name, dim=100, wordNgrams=2, thread=1, verbose=0)
-        seconds = time.process_time() - start
-    answers = [model.f.predict(" ".join(text.split()) + "\n", 2, 0.0, "strict") for text in tested]
-    good = [{name: p for p, name in pairs}.get("__label__1", 0.0) for pairs in answers]
-    return np.array(good), seconds
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """CPU seconds of builds, by stage, against those that are committed: exits with 1 if one is slow.
 
 Builds the sample and 20 MB drawn from it, from nothing and again. Seconds are divided by those of a
-fixed piece of work before and after, so that the machine makes little difference. A row of over
-SHORT seconds is slow from MOST times its ratio on, in two runs. `--write` commits today's ratios.
+fixed piece of work, so that the machine makes little difference. Both are the least of up to RUNS
+runs: on a shared machine the same code takes up to 1.5 times as much for minutes. A row of over
+SHORT seconds is slow from MOST times its ratio on. `--write` commits today's ratios.
 """
 
 import json
@@ -19,7 +20,9 @@ import polars as pl
 import pyarrow as pa
 from measured_run import ROOT, measure
 
-RATIOS, MOST, SHORT, NEW = Path(__file__).with_name("speed_ratios.json"), 1.3, 0.3, 0.46
+RATIOS = Path(__file__).with_name("speed_ratios.json")
+RUNS, MOST, SHORT, NEW = 4, 1.4, 0.3, 0.23
+UNIT = "the fixed work"
 COMMAND = (sys.executable, "-m", "pipeline_defs.commands.main")
 
 
@@ -46,35 +49,45 @@ def build(config: Path, store: Path) -> tuple[float, Counter[str]]:
     return cpu, seconds
 
 
-def measured() -> dict[str, tuple[float, float]]:
-    """Return of each row the ratio to the fixed work, and the CPU seconds."""
-    rows = dict[str, tuple[float, float]]()
+def measured() -> dict[str, float]:
+    """Return the CPU seconds of each row, and those of the fixed work."""
+    rows = {UNIT: fixed_work()}
     with tempfile.TemporaryDirectory() as name:
         enlarged, sample = Path(name, "enlarged"), ROOT / "resources/project/sample_data"
         enlarge = [sys.executable, "benchmarks/enlarge.py", sample, enlarged, "--bytes", "20000000"]
         subprocess.run(enlarge, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         for size, folder in (("sample", ROOT), ("20 MB", enlarged)):
-            config, store, before = folder / "pipeline.yaml", Path(name, size, "s"), fixed_work()
+            config, store = folder / "pipeline.yaml", Path(name, size, "s")
             cpu, seconds = build(config, store)
             seconds["outside of stages"] = cpu - seconds.total()
             seconds["nothing new"], _ = build(config, store)
-            unit = (before + fixed_work()) / 2
-            rows |= {f"{size}: {row}": (spent / unit, spent) for row, spent in seconds.items()}
-    return {row: each for row, each in rows.items() if each[1] > SHORT}
+            rows |= {f"{size}: {row}": spent for row, spent in seconds.items()}
+            rows[UNIT] = min(rows[UNIT], fixed_work())
+    return rows
 
 
-def times_of(rows: dict[str, tuple[float, float]]) -> dict[str, float]:
-    """Return how often each row takes its committed ratio; NEW seconds for a new one."""
+def ratios_of(rows: dict[str, float]) -> dict[str, float]:
+    """Return the seconds of each row that is not short, divided by those of the fixed work."""
+    return {row: spent / rows[UNIT] for row, spent in rows.items() if spent > SHORT and row != UNIT}
+
+
+def times_of(rows: dict[str, float]) -> dict[str, float]:
+    """Return how often each row takes its committed ratio, or NEW: half a second or so."""
     known = json.loads(RATIOS.read_text())
-    return {row: ratio / known.get(row, NEW * ratio / s) for row, (ratio, s) in rows.items()}
+    return {row: ratio / known.get(row, NEW) for row, ratio in ratios_of(rows).items()}
 
 
 rows = measured()
-if "--write" in sys.argv or max(times_of(rows).values()) > MOST:
-    rows = {row: min(each, rows.get(row, each)) for row, each in measured().items()}
+for _ in range(RUNS - 1):
+    if "--write" not in sys.argv and max(times_of(rows).values()) <= MOST:
+        break
+    again = measured()
+    rows = {row: min(spent, again.get(row, spent)) for row, spent in rows.items()}
 if "--write" in sys.argv:
-    RATIOS.write_text(json.dumps({row: round(each[0], 3) for row, each in rows.items()}, indent=1))
+    ratios = {row: round(ratio, 3) for row, ratio in ratios_of(rows).items()}
+    RATIOS.write_text(json.dumps(ratios, indent=1) + "\n")
+print(f"{UNIT:<30} {rows[UNIT]:6.2f} s")
 for row, times in times_of(rows).items():
-    print(f"{row:<30} {rows[row][1]:6.2f} s, {times:5.2f} times")
+    print(f"{row:<30} {rows[row]:6.2f} s, {times:5.2f} times")
 if slow := [row for row, times in times_of(rows).items() if times > MOST]:
     sys.exit(f"Too slow: {', '.join(slow)}.")

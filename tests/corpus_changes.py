@@ -398,6 +398,8 @@ OF_TEXTS: dict[str, Change] = OF_ALL | {
     "a score of a document": a_score_of_a_document,
     "a file of scores": a_file_of_scores,
     "the condition of an annotator": key("annotations.0.drop", "likes > 7", "likes < 1"),
+    "the condition of topics": key("annotations.1.drop", "distance > 0.6", "distance > 1.99"),
+    "topics are found again": key("annotations.1.seed", 1, 2),
     "classes by an annotator": key("buckets.classes.score", "liked.likes", "meta.n"),
     "fill_in_the_middle.seed": key("sources.0.fill_in_the_middle.seed", 1, 2),
     "score of classes": key("buckets.classes.score", "quality_percentile", "meta.n"),

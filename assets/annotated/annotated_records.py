@@ -10,6 +10,7 @@ from resources.store.records import Empty, Manifest, StageRecords
 ANSWERS = "answers"  # kind of file of `annotators`: key String, and the columns of the annotator
 ANNOTATIONS = "annotations"  # kind of file of `annotated`: doc_id String, and these columns
 MODEL = "model"  # kind of file of `annotation_models`
+LEXICAL = "lexical"  # its part with the vectors of words
 DROPPED = "annotation."  # before the name of an annotator: why `bucketed` leaves a document out
 
 
@@ -27,8 +28,8 @@ class AnnotatorsNumbers(msgspec.Struct, frozen=True):
 class ModelNumbers(msgspec.Struct, frozen=True):
     """Numbers of a model; of several parts none.
 
-    annotator   name of the annotator
-    config      digest of its config and of the files of its labels
+    annotator   name of the annotator, or `lexical`, the vectors of words
+    config      digest of its config
     trained_on  fingerprints of the deduped parts that were there
     """
 
@@ -58,6 +59,11 @@ class AnnotatedProvenance(msgspec.Struct, frozen=True):
     deduped: str
     annotators: str = ""
     annotation_models: str = ""
+
+
+def part_name(annotator: str, part: str) -> str:
+    """Return the name of the part of `annotated` with what an annotator says of a deduped part."""
+    return f"{annotator}-{part}"
 
 
 AnnotatorsManifest = Manifest[Empty, AnnotatorsNumbers]

@@ -6,17 +6,20 @@ A part per file of answers: a new file is read, and the others are not read agai
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import xxhash
 
 from assets.annotated.annotated_records import ANNOTATORS, ANSWERS, AnnotatorsNumbers
-from assets.annotated.answer_files import find_answer_files, read_answers
+from assets.annotated.answer_files import (
+    file_annotators,
+    find_answer_files,
+    read_answers,
+    reading_of,
+)
 from assets.raw.readers.formats import foreign_code
 from assets.raw.readers.input_file import InputFile
 from resources.corpus import Corpus
 from resources.settings.annotations import FileAnnotator
-from resources.settings.pipeline import Settings
 from resources.stage import MainTable, Outlook, Stage
 from resources.store.records import Empty, PartRecord, Stats
 from resources.tasks import Plan, Task, tasks_of
@@ -35,16 +38,6 @@ class AnswerInputs:
     file: InputFile
 
 
-def file_annotators(settings: Settings) -> list[FileAnnotator]:
-    """Return the annotators whose answers are in files."""
-    return [each for each in settings.annotations if isinstance(each, FileAnnotator)]
-
-
-def reading(settings: Settings) -> dict[str, Any]:
-    """Return the settings that the answers depend on, by annotator."""
-    return {each.name: each.reading() for each in file_annotators(settings)}
-
-
 def plan_annotators(corpus: Corpus, partition: str) -> Plan:
     """Plan one task per file of answers."""
     maker, tasks = tasks_of(corpus, ANNOTATORS, partition), list[Task[AnswerInputs]]()
@@ -54,7 +47,7 @@ def plan_annotators(corpus: Corpus, partition: str) -> Plan:
             made_of = (annotator.reading(), file.name, file.digest, *foreign_code(file))
             inputs = AnswerInputs(annotator, file)
             tasks.append(maker.task(name, made_of, inputs, work_bytes=file.bytes))
-    return Plan(tasks, reading(corpus.settings), Empty())
+    return Plan(tasks, reading_of(corpus.settings), Empty())
 
 
 def publish_answers(task: Task[AnswerInputs]) -> list[PartRecord]:
@@ -84,7 +77,7 @@ STAGE = Stage(
     after=(),
     outlook=Outlook("new"),
     kinds=frozenset({"parquet"}),
-    settings=reading,
+    settings=reading_of,
     plan=plan_annotators,
     work=publish_answers,
     is_used=lambda settings: bool(file_annotators(settings)),

@@ -6,29 +6,36 @@ quarantine for unreadable records.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from assets.deduped.minhash.meta_fields import field_values, numbers_of
-from assets.raw.places.find_inputs import MAY_BE_EMPTY, find_inputs
+from assets.raw.places.other_inputs import as_source, find_files
 from assets.raw.readers.documents import QUARANTINE_SCHEMA
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.open_input import with_content
 from assets.raw.readers.read_chunks import read_chunks, whole
 from resources.errors import InputError
-from resources.settings.annotations import ColumnType, FileAnnotator
-from resources.settings.sources import InputPlaces, SourceConfig
+from resources.settings.annotations import FileAnnotator
+from resources.settings.conditions import schema_of
+from resources.settings.pipeline import Settings
+from resources.settings.sources import SourceConfig
 from resources.store.published import PublishedFile
 
 CHUNK_BYTES = 8 << 20
-TYPES: dict[ColumnType, pl.DataType] = {"number": pl.Float64(), "label": pl.String()}
 
 
-def schema_of(columns: Mapping[str, ColumnType]) -> dict[str, pl.DataType]:
-    """Return the dtype of each column of an annotator."""
-    return {name: TYPES[kind] for name, kind in columns.items()}
+def file_annotators(settings: Settings) -> list[FileAnnotator]:
+    """Return the annotators whose answers are in files."""
+    return [each for each in settings.annotations if isinstance(each, FileAnnotator)]
+
+
+def reading_of(settings: Settings) -> dict[str, Any]:
+    """Return the settings that answers depend on, by annotator."""
+    return {each.name: each.reading() for each in file_annotators(settings)}
 
 
 def find_answer_files(annotator: FileAnnotator, base: Path, downloads: Path) -> list[InputFile]:
@@ -36,23 +43,13 @@ def find_answer_files(annotator: FileAnnotator, base: Path, downloads: Path) -> 
 
     Raises InputError for a pattern without a file.
     """
-    try:
-        return find_inputs(as_source(annotator), base, downloads).files
-    except InputError as error:
-        message = str(error).removesuffix(MAY_BE_EMPTY).replace("source", "annotator", 1)
-        raise InputError(f"annotations: {message}", annotator.identity_query) from error
+    return find_files(_as_source(annotator), "annotations: annotator", base, downloads)
 
 
-def as_source(annotator: FileAnnotator) -> SourceConfig:
+def _as_source(annotator: FileAnnotator) -> SourceConfig:
     """Return the files of an annotator as a source, whose text is the key."""
     key = annotator.key_field
-    return SourceConfig.model_validate(
-        {
-            **{name: getattr(annotator, name) for name in InputPlaces.model_fields},
-            **dict.fromkeys(("text_field", "lang_field", "license_field"), key),
-            "columns": (key, *annotator.columns),
-        }
-    )
+    return as_source(annotator, key, columns=(key, *annotator.columns))
 
 
 def answers_to(
@@ -77,11 +74,11 @@ def read_answers(file: InputFile, annotator: FileAnnotator) -> tuple[pl.DataFram
     InputError if no record is readable, or none has the field of a column, or numbers in it.
     """
     columns = annotator.columns
-    schema = {"key": pl.String(), **schema_of(columns)}
+    schema = {"key": pl.String, **schema_of(columns)}
     answers, quarantine = [pl.DataFrame(schema=schema)], [pl.DataFrame(schema=QUARANTINE_SCHEMA)]
     named, told = set[str](), set[str]()  # columns with a field, and with a value that is not null
     [opened] = with_content([file])
-    for chunk in read_chunks(opened, whole(opened), as_source(annotator), CHUNK_BYTES):
+    for chunk in read_chunks(opened, whole(opened), _as_source(annotator), CHUNK_BYTES):
         found = {name: field_values(chunk.documents, f"meta.{name}") for name in columns}
         values = {n: numbers_of(s) if columns[n] == "number" else s for n, s in found.items()}
         meta = chunk.documents["meta"]

@@ -21,18 +21,17 @@ from assets.annotated.annotated_records import (
     AnnotatedManifest,
     AnnotatedNumbers,
     AnnotatedProvenance,
+    part_name,
 )
-from assets.annotated.annotators_asset import file_annotators, reading
-from assets.annotated.answer_files import answers_to
-from assets.annotated.model_files import apply_model
-from assets.annotated.models_asset import required_models
+from assets.annotated.answer_files import answers_to, file_annotators, reading_of
+from assets.annotated.model_files import apply_topics, required_models
 from assets.deduped.deduped_records import DEDUPED
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from assets.deduped.minhash.meta_fields import column_of, field_values
 from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
-from resources.settings.annotations import FileAnnotator, Trained
+from resources.settings.annotations import Annotator, FileAnnotator
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, required_file
@@ -46,7 +45,7 @@ ANNOTATION_COLUMNS = {"doc_id": "the document", "*": "a number or label of the a
 class AnnotationInputs:
     """An annotator, the files of its answers or models, and the documents of one part."""
 
-    annotator: FileAnnotator | Trained
+    annotator: Annotator
     said: tuple[PublishedFile, ...]
     part: str
     documents: KeptDocuments
@@ -71,7 +70,7 @@ def plan_annotated(corpus: Corpus, source: str) -> Plan:
         for part in deduped.parts:
             documents = kept_documents(store, deduped, part)
             inputs = AnnotationInputs(annotator, files, part.name, documents)
-            name, work_bytes = f"{annotator.name}-{part.name}", documents.bytes // 10
+            name, work_bytes = part_name(annotator.name, part.name), documents.bytes // 10
             tasks.append(maker.task(name, [*said, part.fingerprint], inputs, work_bytes=work_bytes))
     config = {annotator.name: annotator.saying() for annotator in annotators}
     return Plan(tasks, config, AnnotatedProvenance(deduped.fingerprint, **fingerprints))
@@ -85,7 +84,7 @@ def required_answers(
     Raises StoreError if they were read under another config.
     """
     answers = corpus.store.newest(ANNOTATORS, GLOBAL)
-    check_made_under(answers, config=reading(corpus.settings), section="annotations")
+    check_made_under(answers, config=reading_of(corpus.settings), section="annotations")
     parts = [part for part in answers.parts if part.stats.numbers.annotator == annotator.name]
     records = [required_file(answers, part, ANSWERS) for part in parts]
     files = tuple(corpus.store.file_of(answers, record) for record in records)
@@ -99,10 +98,8 @@ def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
         table, matched = join_answers(inputs.documents, inputs.annotator, inputs.said)
     else:
         documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
-        table = apply_model(documents, inputs.annotator, inputs.said)
-        matched = table.height - int(
-            table.select(pl.exclude("doc_id").is_null()).min_horizontal().sum()
-        )
+        table = apply_topics(documents, inputs.said)
+        matched = int(table["topic"].count())
     writer.write_parquet(ANNOTATIONS, table)
     numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
     return [writer.publish(Stats(table.height, table.height, numbers=numbers))]

@@ -7,11 +7,27 @@ from pathlib import Path
 
 import polars as pl
 
-from assets.annotated.classify.head import UNITS, Head, score_vectors
+from assets.annotated.annotated_records import ANNOTATION_MODELS, LEXICAL, MODEL
 from assets.annotated.topics.topics import Topics, assign_topics
 from assets.annotated.vectors.lexical import LexicalModel, embed_lexical
-from resources.settings.annotations import TopicsAnnotator, Trained
+from resources.corpus import Corpus
+from resources.settings.annotations import TopicsAnnotator
 from resources.store.published import PublishedFile
+from resources.store.records import required_file
+from resources.tasks import GLOBAL
+
+THOUSANDTHS = 1000  # of a distance
+
+
+def required_models(
+    corpus: Corpus, annotator: TopicsAnnotator
+) -> tuple[tuple[PublishedFile, ...], list[str]]:
+    """Return the files of the vectors and of an annotator's model, and their digests."""
+    published = corpus.store.newest(ANNOTATION_MODELS, GLOBAL)
+    named = {part.name: required_file(published, part, MODEL) for part in published.parts}
+    records = [named[LEXICAL], named[annotator.name]]
+    files = tuple(corpus.store.file_of(published, record) for record in records)
+    return files, [record.sha256 for record in records]
 
 
 def load_lexical(file: PublishedFile) -> LexicalModel:
@@ -25,24 +41,14 @@ def read_lexical(path: Path) -> LexicalModel:
     return LexicalModel.from_table(pl.read_parquet(path))
 
 
-def apply_model(
-    documents: pl.DataFrame, annotator: Trained, models: tuple[PublishedFile, ...]
-) -> pl.DataFrame:
-    """Return doc_id and the annotator's columns of documents (doc_id, text, lang); null of none.
+def apply_topics(documents: pl.DataFrame, models: tuple[PublishedFile, ...]) -> pl.DataFrame:
+    """Return doc_id, `topic` and `distance` of documents (doc_id, text, lang); null without words.
 
-    `models` are the files of the vectors and of the annotator's own model.
+    `models` are the files of the vectors and of the topics.
     """
     lexical, own = models
     vectors = embed_lexical(documents["text"], load_lexical(lexical))
-    table = pl.read_parquet(own.checked())
-    if isinstance(annotator, TopicsAnnotator):
-        topics = Topics.from_table(table)
-        found = assign_topics(vectors, documents["lang"].fill_null(""), topics)
-        names = pl.Series(topics.names, dtype=pl.String).gather(found["topic"])
-        return documents.select("doc_id", topic=names, distance=found["distance"] / UNITS)
-    head = Head.from_table(table)
-    found_score = score_vectors(vectors, head)
-    if not len(head.scores):
-        return documents.select("doc_id", score=pl.lit(None, pl.Float64), label=found_score)
-    nearest = (2 * found_score.cast(pl.Int64) + UNITS) // (2 * UNITS)
-    return documents.select("doc_id", score=found_score / UNITS, label=nearest.cast(pl.String))
+    topics = Topics.from_table(pl.read_parquet(own.checked()))
+    found = assign_topics(vectors, documents["lang"].fill_null(""), topics)
+    names = pl.Series(topics.names, dtype=pl.String).gather(found["topic"])
+    return documents.select("doc_id", topic=names, distance=found["distance"] / THOUSANDTHS)

@@ -9,9 +9,10 @@ import polars as pl
 
 from assets.annotated.annotated_records import ANNOTATED, ANNOTATIONS, DROPPED
 from resources.corpus import Corpus
+from resources.errors import UsageError
 from resources.made_under import check_made_under
 from resources.settings.annotations import Annotator
-from resources.settings.conditions import is_met
+from resources.settings.conditions import check_rows, is_met
 from resources.store.published import PublishedFile
 from resources.store.records import required_file
 from resources.store.store import StoreError
@@ -70,13 +71,19 @@ class SourceAnnotations:
 def source_annotations(corpus: Corpus, source: str) -> SourceAnnotations:
     """Return what annotators say of the documents of a source, if sequences depend on it.
 
-    Raises StoreError if it was made under another config.
+    Raises StoreError if it was made under another config, UsageError for a condition that is not
+    of one document alone.
     """
     classes, settings = corpus.settings.buckets.classes, corpus.settings
     used = {each.name: each for each in settings.annotations if each.annotates(source)}
     scoring = settings.annotator_of(classes.score) if classes else None
     scoring = scoring if scoring and scoring.name in used else None
     dropping = tuple(each for each in used.values() if each.drop)
+    for each in dropping:
+        try:
+            check_rows(each.drop or "", each.given_columns)
+        except ValueError as error:
+            raise UsageError(f"annotations: annotator {each.name!r}: drop: {error}") from None
     if scoring is None and not dropping:
         return SourceAnnotations(source)
     manifest = corpus.store.newest(ANNOTATED, source)

@@ -14,7 +14,7 @@ domains and 20 metrics take seconds, most of them for the resamples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -188,18 +188,15 @@ def fit_mixture(
         shares=domains.spread(found),
         low=low,
         high=high,
-        **{name: predicted(laws, s) for name, s in named(domains.prior, current, found)},
+        natural=predicted(laws, domains.prior),
+        now=predicted(laws, current),
+        fitted=predicted(laws, found),
         r2=1 - squares.sum(axis=0) / np.square(losses - means).sum(axis=0),
         error=np.sqrt(squares.mean(axis=0)),
         mean_r2=r2_of_means(residuals / scales, (losses - means) / scales),
         change=(change(laws, found), *np.quantile(changes, INTERVAL).tolist()),
         change_now=change(laws, current),
     )
-
-
-def named(natural: Floats, now: Floats, fitted: Floats) -> Iterable[tuple[str, Floats]]:
-    """Return the mixtures that are compared, by name."""
-    return {"natural": natural, "now": now, "fitted": fitted}.items()
 
 
 def changes_by(prior: Floats, scales: Floats) -> Callable[[Floats, Floats], float]:
@@ -214,5 +211,7 @@ def changes_by(prior: Floats, scales: Floats) -> Callable[[Floats, Floats], floa
 
 def r2_of_means(residuals: Floats, deviations: Floats) -> float:
     """Return the share of the variance of mean losses that is predicted, from parts [N, M]."""
-    squares = (float(np.square(each.mean(axis=1)).sum()) for each in (residuals, deviations))
-    return 1 - next(squares) / next(squares)
+    unexplained, total = (
+        float(np.square(each.mean(axis=1)).sum()) for each in (residuals, deviations)
+    )
+    return 1 - unexplained / total

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from resources.settings.conditions import ColumnType, check_condition
 from resources.settings.frozen_model import FrozenModel
 from resources.settings.key_types import EACH_ONCE, ONE_OR_MORE, NonEmpty
-from resources.settings.sources import FileFormat, InputPlaces, Place
+from resources.settings.sources import InputPlaces
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 RESERVED = ("doc_id", "key", "is_known", "meta")
@@ -19,8 +20,6 @@ DOCUMENT_KEYS = ("doc_id", "id", "url")
 READING = {"kind", "where", "format", "key", "columns"}  # what tables of files depend on
 USES = {"sources", "min_matched", "drop"}  # what says nothing of the documents
 MOST_TOPICS = 200
-
-ColumnType = Literal["number", "label"]
 
 
 def check_identifier(name: str) -> str:
@@ -61,8 +60,6 @@ class Annotations(FrozenModel):
     def check_drop(self) -> Self:
         """Refuse a condition that is none, or that is not of one document alone."""
         if self.drop is not None:
-            from resources.settings.conditions import check_condition
-
             check_condition(self.drop, self.given_columns)
         return self
 
@@ -80,14 +77,6 @@ class FileAnnotator(Annotations, InputPlaces):
 
     kind: Literal["file"] = Field(
         default="file", description="file: scores and labels made elsewhere, by files of `where`"
-    )
-    where: Annotated[tuple[Place, ...], ONE_OR_MORE] = Field(
-        min_length=1,
-        repr=False,
-        description="files, folders, globs or URLs, as of a source, with a record a document",
-    )
-    format: FileFormat = Field(
-        default="auto", description="file format; auto tells it from the file name"
     )
     by: str = Field(
         default="doc_id",
@@ -167,29 +156,12 @@ class TopicsAnnotator(Annotations):
         return {"topic": "label", "distance": "number"}
 
 
-class ClassifyAnnotator(Annotations):
-    """A score of all documents that is learned from the labels that some of them have."""
-
-    kind: Literal["classify"] = Field(description="classify: a score learned from labels")
-    labels: str = Field(
-        pattern=r"^\w+\.\w+$",
-        description="annotator of `kind: file` and its column with the labels: judged.score. "
-        "Numbers are 0, 1 and so on",
-    )
-    seed: int = Field(default=0, ge=0, description="seed of the documents that measure the score")
-
-    @property
-    def given_columns(self) -> dict[str, ColumnType]:
-        """The score, of labels that are numbers, and the nearest or likeliest label."""
-        return {"score": "number", "label": "label"}
-
-
 def _with_kind(value: object) -> object:
     """Return an annotator with its kind, file unless it names one."""
     return {"kind": "file"} | value if isinstance(value, dict) else value
 
 
-Trained = TopicsAnnotator | ClassifyAnnotator
 Annotator = Annotated[
-    Annotated[FileAnnotator | Trained, Field(discriminator="kind")], BeforeValidator(_with_kind)
+    Annotated[FileAnnotator | TopicsAnnotator, Field(discriminator="kind")],
+    BeforeValidator(_with_kind),
 ]

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from resources.settings.frozen_model import FrozenModel
 from resources.settings.key_types import NAME, ONE_OR_MORE, NonEmpty, each_once
-from resources.settings.sources import FileFormat, InputPlaces, Place
+from resources.settings.sources import InputPlaces
 
 INDEXING = {"sets", "ngram", "min_item_words"}
 
@@ -30,12 +30,6 @@ class EvaluationSet(InputPlaces):
     """One evaluation set: its files, and the fields of a record that make an item."""
 
     name: str = Field(pattern=NAME, description="name of the set, in reports")
-    where: Annotated[tuple[Place, ...], ONE_OR_MORE] = Field(
-        min_length=1, repr=False, description="files, folders, globs or URLs, as of a source"
-    )
-    format: FileFormat = Field(
-        default="auto", description="file format; auto tells it from the file name"
-    )
     fields: Annotated[tuple[NonEmpty, ...], ONE_OR_MORE] = Field(
         default=("text",),
         min_length=1,

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from corpus_loader.places.url_secrets import redacted
-from resources.settings.annotations import Annotator, ClassifyAnnotator, FileAnnotator
+from resources.settings.annotations import Annotator, FileAnnotator, TopicsAnnotator
 from resources.settings.buckets import (
     PERCENTILE,
     TOKENS,
@@ -240,11 +240,6 @@ class Settings(FrozenModel):
             if name in names[:index]:
                 yield ("annotations", index, "name"), f"{name!r} is there twice. Rename one"
         score = self.buckets.classes.score if self.buckets.classes else ""
-        for index, annotator in enumerate(self.annotations):
-            if isinstance(annotator, ClassifyAnnotator) and self.labels_of(annotator) is None:
-                labels = annotator.labels
-                message = f"{labels!r} is no column of an annotator with `kind: file`"
-                yield ("annotations", index, "labels"), message
         name, _, column = score.partition(".")
         if name in names and self.annotator_of(score) is None:
             columns = self.annotations[names.index(name)].given_columns
@@ -260,12 +255,6 @@ class Settings(FrozenModel):
         name, _, column = score.partition(".")
         found = (a for a in self.annotations if a.name == name)
         return next((a for a in found if a.given_columns.get(column) == "number"), None)
-
-    def labels_of(self, annotator: ClassifyAnnotator) -> FileAnnotator | None:
-        """Return the annotator whose column a score is learned from; None if there is none."""
-        name, _, column = annotator.labels.partition(".")
-        files = (each for each in self.annotations if isinstance(each, FileAnnotator))
-        return next((a for a in files if a.name == name and column in a.columns), None)
 
     def class_faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield (key path, message) of classes without scores, and of phases beside classes."""
@@ -351,6 +340,11 @@ class Settings(FrozenModel):
         for index, annotator in enumerate(self.annotations):
             if isinstance(annotator, FileAnnotator):
                 yield ("annotations", index), annotator
+
+    @property
+    def topics(self) -> list[TopicsAnnotator]:
+        """The annotators that find topics in the corpus."""
+        return [each for each in self.annotations if isinstance(each, TopicsAnnotator)]
 
     def is_chat(self, name: str) -> bool:
         """Return whether a source of that name is made of conversations."""

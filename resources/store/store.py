@@ -51,6 +51,7 @@ from resources.store.disk import (
 )
 from resources.store.medium import Hold, medium_of
 from resources.store.named_states import numbers_named
+from resources.store.preview_files import PREVIEWS, REPORT
 from resources.store.published import PublishedFile
 from resources.store.records import (
     DEFAULT_COMPRESSION,
@@ -143,6 +144,9 @@ class Store:
             with open(path, "ab") as lock:
                 if try_lock_alone(lock.fileno()):
                     remove_temporaries(path.parent)
+        for folder in sorted((self.root / PREVIEWS).glob("*")):
+            if folder.name != REPORT:  # which a command writes that waits for no run
+                remove_temporaries(folder)
 
     def file_of(self, manifest: Manifest, file: FileRecord) -> PublishedFile:
         """Return a file that a manifest names, to be checked when it is read."""

@@ -9,12 +9,11 @@ from builders import Build, deduped, hashes, open_corpus, write_corpus, write_js
 from prelude import Any, Path, pl, pytest
 from verbs import Cli
 
-from assets.annotated.answer_files import as_source, read_answers
+from assets.annotated.answer_files import find_answer_files, read_answers
 from assets.bucketed.bucketed_records import BUCKETED, layout_of
-from assets.raw.places.find_inputs import find_inputs
 from pipeline_defs.corpus_tables import newest_tables
 from resources.errors import InputError
-from resources.settings.annotations import Annotator
+from resources.settings.annotations import FileAnnotator
 
 EDU: dict[str, Any] = {
     "name": "edu",
@@ -255,6 +254,9 @@ def test_sequences_are_not_made_of_other_annotations_than_the_config_names(
     build(corpus, *UP_TO_TOKENIZED)
     scores(corpus, prose_ids(corpus))
     build(corpus, *ANNOTATED)
+    average = with_settings(corpus, annotations=[EDU | {"drop": "score < AVG(score)"}])
+    with pytest.raises(dg.Failure, match="annotator 'edu': drop: .* depends on other documents"):
+        build(average, "bucketed")
     other = with_settings(
         corpus, annotations=[EDU | {"columns": {"score": "number"}, "drop": "score < 5"}]
     )
@@ -267,10 +269,10 @@ def test_answers_are_read_with_the_readers_of_sources(tmp_path: Path) -> None:
     lines = b'{"url":"https://a.example/","score":1.5}\n{"url":"https://b.example/","score":"x"}\n'
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines))
     pl.DataFrame({"url": ["c", None], "score": [3, 4]}).write_parquet(tmp_path / "b.parquet")
-    annotator = Annotator.model_validate(
+    annotator = FileAnnotator.model_validate(
         {"name": "edu", "where": str(tmp_path / "*"), "by": "url", "columns": {"score": "number"}}
     )
-    files = find_inputs(as_source(annotator), tmp_path, tmp_path / "downloads").files
+    files = find_answer_files(annotator, tmp_path, tmp_path / "downloads")
 
     tables = [read_answers(file, annotator) for file in files]
 
@@ -283,10 +285,10 @@ def test_answers_are_read_with_the_readers_of_sources(tmp_path: Path) -> None:
 
 def test_a_file_without_the_key_is_refused_by_name(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "a.jsonl", [{"url": "a", "score": 1}])
-    annotator = Annotator.model_validate(
+    annotator = FileAnnotator.model_validate(
         {"name": "edu", "where": str(tmp_path / "*"), "columns": {"score": "number"}}
     )
-    [file] = find_inputs(as_source(annotator), tmp_path, tmp_path / "downloads").files
+    [file] = find_answer_files(annotator, tmp_path, tmp_path / "downloads")
 
     with pytest.raises(InputError, match=r"annotator 'edu'.*`doc_id` is missing.*Correct `key`"):
         read_answers(file, annotator)

@@ -1,4 +1,4 @@
-"""Vectors, topics and scores are the same bytes, whatever the processor's kernels for floats."""
+"""Vectors and topics are the same bytes, whatever the processor's kernels for floats."""
 
 import subprocess
 import sys
@@ -6,7 +6,6 @@ import sys
 from prelude import Path, np, os, pl, pytest
 from slow_words import NASTY
 
-from assets.annotated.classify.head import train_head
 from assets.annotated.topics.topics import train_topics
 from assets.annotated.vectors.lexical import LexicalModel, embed_lexical
 
@@ -14,15 +13,13 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import hashlib, sys
 import numpy as np, polars as pl
-from assets.annotated.classify.head import Head, score_vectors
 from assets.annotated.topics.topics import Topics, assign_topics
 from assets.annotated.vectors.lexical import LexicalModel, embed_lexical
 read = lambda name: pl.read_parquet(f"{sys.argv[1]}/{name}.parquet")
 texts = read("texts")["text"]
 vectors = embed_lexical(texts, LexicalModel.from_table(read("lexical")))
 topics = assign_topics(vectors, texts.str.slice(0, 1), Topics.from_table(read("topics")))
-scores = score_vectors(vectors, Head.from_table(read("head")))
-own = topics.with_columns(scores).write_csv().encode() + vectors.tobytes()
+own = topics.write_csv().encode() + vectors.tobytes()
 floats = np.random.default_rng(0).normal(size=(300, 300)).astype("f4")
 print(*(hashlib.sha256(each).hexdigest() for each in (own, (floats @ floats).tobytes())))
 """
@@ -53,7 +50,6 @@ def test_two_processors_give_the_same_bytes_and_other_floats(tmp_path: Path) -> 
         "texts": texts.to_frame(),
         "lexical": model.to_table(),
         "topics": train_topics(vectors, texts.str.slice(0, 1)).to_table(),
-        "head": train_head(vectors, pl.Series(drawn.integers(0, 6, len(texts)))).to_table(),
     }
     for name, frame in tables.items():
         frame.write_parquet(tmp_path / f"{name}.parquet")

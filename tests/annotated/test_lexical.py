@@ -171,8 +171,8 @@ def test_texts_without_known_words_are_zeros() -> None:
 
 
 def test_a_sample_that_is_too_small_is_refused() -> None:
-    for texts in ([], ["", "a b"], ["a few words"] * 400):
-        with pytest.raises(ValueError, match=r"too few to learn 256 dimensions.*larger sample"):
+    for texts in ([], ["", "a b"], ["a few words"] * 400, ["two two", "of of"]):
+        with pytest.raises(ValueError, match=r"no word is in 3 of \d+ windows.*Add documents"):
             train_lexical(pl.Series(texts, dtype=pl.String))
 
 

@@ -1,23 +1,13 @@
-"""Topics and scores that annotators learn from the corpus: what is trained, kept and renewed."""
+"""Topics that an annotator finds in the corpus: what is trained, kept and renewed."""
 
 import json
 from random import Random
 
-import dagster as dg
-import yaml
 from builders import Build, open_corpus, write_corpus, write_jsonl
-from prelude import Any, Path, pl, pytest
-
-from assets.annotated.classify.head_report import HeadReport
+from prelude import Any, Path, pl
 
 SUBJECTS = ("rivers", "engines", "operas")
 TOPICS: dict[str, Any] = {"name": "about", "kind": "topics", "most_topics": 3}
-JUDGED: dict[str, Any] = {
-    **{"name": "judged", "where": "labels.jsonl", "by": "meta.n", "min_matched": 0},
-    "columns": {"good": "number", "subject": "label"},
-}
-GOOD: dict[str, Any] = {"name": "good", "kind": "classify", "labels": "judged.good"}
-SUBJECT: dict[str, Any] = {"name": "subject", "kind": "classify", "labels": "judged.subject"}
 BEFORE = ("raw", "filtered", "signatures", "band_index", "duplicates", "deduped", "tokenizer")
 STAGES = (*BEFORE, "tokenized", "annotators", "annotation_models", "annotated")
 
@@ -38,10 +28,6 @@ def subjects_corpus(folder: Path, *annotators: Any, **changes: Any) -> Any:
     records = [{"text": text(random, SUBJECTS[n % 3]), "n": n} for n in range(450)]
     write_jsonl(folder / "input/prose/a.jsonl", records[:300])
     write_jsonl(folder / "input/notes/a.jsonl", records[300:])
-    labels = [
-        {"n": str(n), "good": int(n % 3 == 0), "subject": SUBJECTS[n % 3]} for n in range(0, 450, 2)
-    ]
-    write_jsonl(folder / "labels.jsonl", labels)
     return open_corpus(config)
 
 
@@ -92,39 +78,3 @@ def test_topics_are_the_subjects_and_are_kept_while_documents_come(
     object.__setattr__(renewed, "flags", frozenset({"renew"}))
     build(renewed, "annotation_models")
     assert corpus.store.newest("annotation_models", "all").fingerprint != before
-
-
-def test_a_score_is_learned_from_labels_and_measured(tmp_path: Path, build: Build) -> None:
-    corpus = subjects_corpus(tmp_path, JUDGED, GOOD, SUBJECT)
-    build(corpus, *STAGES)
-    of = subjects(corpus)
-    good, subject = said(corpus, "good"), said(corpus, "subject")
-    assert {(of[d] == "rivers", row["label"]) for d, row in good.items()} == {
-        (True, "1"),
-        (False, "0"),
-    }
-    assert min(row["score"] for d, row in good.items() if of[d] == "rivers") > 0.5
-    assert all(row["label"] == of[d] and row["score"] is None for d, row in subject.items())
-    models = corpus.store.newest("annotation_models", "all")
-    [part] = [part for part in models.parts if part.name == "good"]
-    report = json.loads(corpus.store.part_file(models, part, "report").checked().read_bytes())
-    assert report["kappa"] == 1.0 and {*report} == {*HeadReport.__struct_fields__}
-
-    labels = [{"n": str(n), "good": int(n % 3 == 1), "subject": "x"} for n in range(450)]
-    write_jsonl(tmp_path / "labels.jsonl", labels)
-    content = yaml.safe_load(corpus.config.read_text())
-    corpus.config.write_text(yaml.safe_dump(content | {"annotations": [JUDGED, GOOD]}))
-    other = open_corpus(corpus.config)
-    build(other, *STAGES)
-    assert {(of[d] == "engines", row["label"]) for d, row in said(other, "good").items()} == {
-        (True, "1"),
-        (False, "0"),
-    }
-
-
-def test_labels_that_teach_nothing_are_refused_by_name(tmp_path: Path, build: Build) -> None:
-    corpus = subjects_corpus(tmp_path, JUDGED, GOOD)
-    write_jsonl(tmp_path / "labels.jsonl", [{"n": "4", "good": 1, "subject": "a"}])
-
-    with pytest.raises(dg.Failure, match="annotator 'good': classify: .* at least two are needed"):
-        build(corpus, *STAGES)

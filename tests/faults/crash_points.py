@@ -72,6 +72,7 @@ def build(folder: Path) -> None:
     from assets.stages import used_stages
 
     corpus = open_corpus(folder / "pipeline.yaml")
+    corpus.store.remove_temporaries()  # as the executor of a run does
     build_stages(corpus, used_stages(corpus.settings).values())
 
 

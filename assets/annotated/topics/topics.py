@@ -26,6 +26,7 @@ Vectors = NDArray[np.int8]
 Integers = NDArray[np.int32]
 
 DOCUMENTS_A_CENTRE = 100
+FEWEST_CENTRES = 2
 MOST_CENTRES = 1024
 ROUNDS = 20
 FAR_SHARE = 0.01  # of the sample is beyond `far`
@@ -121,16 +122,13 @@ def train_topics(
     """Find topics of a sample's vectors, int8 [n, d]; `groups`, String [n], of which means differ.
 
     At most `most_topics`, each with at least `least_share` of the sample. Names are numbers until
-    `name_topics` finds better. Raises ValueError for fewer vectors with words than 2 centres need.
+    `name_topics` finds better. Raises ValueError for fewer vectors with words than centres.
     """
     is_known = vectors.any(axis=1)
     vectors, groups = vectors[is_known], groups.filter(pl.Series(is_known))
-    num_centres = min(len(vectors) // DOCUMENTS_A_CENTRE, MOST_CENTRES)
-    if num_centres < 2:
-        raise ValueError(
-            f"topics: {len(vectors):,} documents with words are too few for topics; at least "
-            f"{2 * DOCUMENTS_A_CENTRE} are needed. Take a larger sample."
-        )
+    num_centres = min(max(len(vectors) // DOCUMENTS_A_CENTRE, FEWEST_CENTRES), MOST_CENTRES)
+    if len(vectors) < num_centres:
+        raise ValueError(f"{len(vectors)} documents with words have no topics. Add documents.")
     means, mean_names, rows = _find_means(vectors, groups)
     points = _unit(_without_means(vectors, means, rows))
     centres, _ = _spherical_kmeans(points, num_centres, seed)
@@ -167,8 +165,8 @@ def words_of_topics(texts: pl.Series, topics: pl.Series) -> pl.DataFrame:
     return table.select(topics.filter(known).gather(table["row"]).alias("topic"), "word")
 
 
-def name_topics(words: pl.DataFrame, count: int = 4) -> list[str]:
-    """Return a name for each topic, the words that set it apart, joined by blanks.
+def name_topics(words: pl.DataFrame, topics: int, count: int = 4) -> tuple[str, ...]:
+    """Return the names of so many topics: their numbers, and the words that set each apart.
 
     `words` has a row for each distinct word of each document: `topic` (Int32, from 0), `word`.
     Words are weighed by class TF-IDF (Grootendorst 2022, "BERTopic"), counted once a document.
@@ -179,7 +177,8 @@ def name_topics(words: pl.DataFrame, count: int = 4) -> list[str]:
     weight = pl.col("n") / own * (1 + average / total).log()
     best = counted.with_columns(weight=weight).sort("weight", "word", descending=[True, False])
     named = dict(best.group_by("topic").agg(pl.col("word").head(count).str.join(" ")).iter_rows())
-    return [named.get(topic, "") for topic in range(max(named, default=-1) + 1)]
+    digits = len(str(topics - 1))
+    return tuple(f"{topic:0{digits}} {named.get(topic, '')}".strip() for topic in range(topics))
 
 
 def _without_means(vectors: Vectors, means: Vectors, rows: NDArray[np.int64]) -> Vectors:

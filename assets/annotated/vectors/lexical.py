@@ -63,12 +63,13 @@ def train_lexical(texts: pl.Series, seed: int = 0, bits: int = BITS) -> LexicalM
     """Learn the table from a sample of texts (String, no nulls), a row for each of 2**bits hashes.
 
     Takes about 60 bytes of memory per word. The sample should have the languages and kinds of the
-    corpus. Raises ValueError if it has too few windows with words that repeat.
+    corpus; one of fewer windows than DIMENSIONS has as many. Raises ValueError if no words repeat.
     """
     from assets.annotated.kernels.word_vectors import DIMENSIONS, MOST_WEIGHT
 
     matrix, rarity = _weighted_windows(texts, bits)
-    directions = _find_directions(matrix, DIMENSIONS, seed)
+    found = _find_directions(matrix, DIMENSIONS, seed)
+    directions = np.pad(found, ((0, 0), (0, DIMENSIONS - found.shape[1])))
     # A rotation keeps all angles, and spreads what a few dimensions hold: the least error of int8.
     noise = np.random.default_rng(seed).standard_normal((DIMENSIONS, DIMENSIONS))
     rotated = directions @ np.linalg.qr(noise)[0].astype(np.float32)
@@ -83,7 +84,7 @@ def _weighted_windows(texts: pl.Series, bits: int) -> tuple[Any, Floats]:
     """Return windows by rows, a sparse float32 matrix with windows of length 1, and rarities."""
     import scipy.sparse
 
-    from assets.annotated.kernels.word_vectors import DIMENSIONS, find_rows
+    from assets.annotated.kernels.word_vectors import find_rows
 
     rows, times, ends = find_rows(*text_buffers(texts), code_point_entries(), 1 << bits)
     num_windows = len(ends) - 1
@@ -91,11 +92,10 @@ def _weighted_windows(texts: pl.Series, bits: int) -> tuple[Any, Floats]:
     is_known = windows_with >= FEWEST_WINDOWS
     shares = np.where(is_known, windows_with / max(num_windows, 1), 1.0)
     rarity = -np.log(shares).astype(np.float32)
-    if np.count_nonzero(rarity) <= DIMENSIONS + MORE or num_windows <= DIMENSIONS + MORE:
+    if not rarity.any():
         raise ValueError(
-            f"lexical: {num_windows:,} windows with {np.count_nonzero(rarity):,} words that are in "
-            f"{FEWEST_WINDOWS} of them or more are too few to learn {DIMENSIONS} dimensions from. "
-            "Take a larger sample."
+            f"no word is in {FEWEST_WINDOWS} of {num_windows:,} windows of texts, and not in all: "
+            "there is nothing to tell texts apart by. Add documents."
         )
     values = times * rarity[rows]
     lengths = np.sqrt(np.add.reduceat(np.append(values**2, 0), ends[:-1]) * (np.diff(ends) > 0))
@@ -104,12 +104,13 @@ def _weighted_windows(texts: pl.Series, bits: int) -> tuple[Any, Floats]:
 
 
 def _find_directions(matrix: Any, rank: int, seed: int) -> Floats:
-    """Return the right singular vectors of the greatest values, float32 [columns, rank].
+    """Return the right singular vectors of the greatest values, float32 [columns, rank or fewer].
 
     Source: Halko, Martinsson and Tropp 2011, "Finding structure with randomness", algorithm 4.4.
     """
     generator = np.random.default_rng(seed)
-    guess = generator.standard_normal((matrix.shape[1], rank + MORE), np.float32)
+    width = min(rank + MORE, *matrix.shape)
+    guess = generator.standard_normal((matrix.shape[1], width), np.float32)
     basis = np.linalg.qr(matrix @ guess)[0]
     for _ in range(STEPS):
         basis = np.linalg.qr(matrix @ np.linalg.qr(matrix.T @ basis)[0])[0]

@@ -14,14 +14,14 @@ from typing import NamedTuple
 import msgspec
 import polars as pl
 
-from assets.raw.places.find_inputs import MAY_BE_EMPTY, find_inputs
+from assets.raw.places.other_inputs import as_source, find_files
 from assets.raw.readers.documents import QUARANTINE_SCHEMA, Chunk
 from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.open_input import with_content
 from assets.raw.readers.read_chunks import read_chunks, whole
 from resources.errors import InputError
 from resources.settings.decontamination import DecontaminationConfig, EvaluationSet
-from resources.settings.sources import InputPlaces, SourceConfig
+from resources.settings.sources import SourceConfig
 
 CHUNK_BYTES = 8 << 20
 MOST_BYTES = 256 << 20  # of items and unreadable records, which are in memory at once
@@ -46,28 +46,16 @@ def find_evaluation_files(
     """
     evaluation_files = []
     for evaluation_set in config.sets:
-        try:
-            files = find_inputs(_as_source(evaluation_set), base, downloads).files
-        except InputError as error:
-            message = str(error).removesuffix(MAY_BE_EMPTY).replace("source", "evaluation set", 1)
-            fact = f"dedup.decontamination: {message}"
-            raise InputError(fact, evaluation_set.identity_query) from error
-        for file in files:
+        noun = "dedup.decontamination: evaluation set"
+        for file in find_files(_as_source(evaluation_set), noun, base, downloads):
             _check_fields(evaluation_set, file)
             evaluation_files.append(EvaluationFile(evaluation_set, file))
     return evaluation_files
 
 
 def _as_source(evaluation_set: EvaluationSet) -> SourceConfig:
-    """Return the set as a source; no field of an item is taken for its language or licence."""
-    text_field = evaluation_set.fields[0]
-    return SourceConfig.model_validate(
-        {
-            **{name: getattr(evaluation_set, name) for name in InputPlaces.model_fields},
-            **dict.fromkeys(("text_field", "lang_field", "license_field"), text_field),
-            "text_documents": "blank_line",
-        }
-    )
+    """Return the set as a source, with an item for each of its documents."""
+    return as_source(evaluation_set, evaluation_set.fields[0], text_documents="blank_line")
 
 
 def _read_chunks(file: EvaluationFile, chunk_bytes: int) -> Iterator[Chunk]:

@@ -9,6 +9,7 @@ with amounts (601 234 567) and table rows (22 12 34 56): what is beside them dec
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 
 from assets.filtered.pii.pii_files import read_phone_plans
@@ -107,7 +108,13 @@ _INTRODUCED_NUMBER = (
 _SIGN = r"[\d ().\xe2\x80\x93/-]"  # a byte of [0-9 ().–/-]
 
 
-_WITH_TRUNK, _WITHOUT_TRUNK = map(re.compile, read_phone_plans())
+@cache
+def _plans() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the plans of numbers with a trunk prefix, and without: compiling them takes 0.15 s."""
+    with_trunk, without_trunk = map(re.compile, read_phone_plans())
+    return with_trunk, without_trunk
+
+
 # No group behind the area is a lone digit, except after Hungary's 06.
 _GROUPS = re.compile(
     r"(?:8 )?(?:\(\d{2,5}\)|\d{1,5}|\d\(\d{1,4}\)|0\d{5}(?= \d{5}))(?: \d{2,8}){1,4}|"
@@ -171,8 +178,9 @@ def _check_spaced(text: str, start: int, end: int) -> Iterator[Span]:
     if _SPACED_DATE.fullmatch(number) or _is_sequence(number):
         return
     digits = re.sub(r"\D", "", number)
-    is_trunk = _WITH_TRUNK.fullmatch(digits)
-    if not _GROUPS.fullmatch(number) or not (is_trunk or _WITHOUT_TRUNK.fullmatch(digits)):
+    with_trunk, without_trunk = _plans()
+    is_trunk = with_trunk.fullmatch(digits)
+    if not _GROUPS.fullmatch(number) or not (is_trunk or without_trunk.fullmatch(digits)):
         return
     is_long = num_digits > 8 or number.startswith("0800 ")
     sizes = "".join(str(len(group)) for group in re.findall(r"\d+", number))
@@ -266,8 +274,9 @@ def _is_local(text: str, start: int, end: int) -> bool:
     digits = "".join(str(int(sign)) for sign in number if sign.isdecimal())
     if not 8 <= len(digits) <= 12:
         return False
-    has_trunk = bool(_WITH_TRUNK.fullmatch(digits))
-    is_national = has_trunk or _WITHOUT_TRUNK.fullmatch(digits)
+    with_trunk, without_trunk = _plans()
+    has_trunk = bool(with_trunk.fullmatch(digits))
+    is_national = has_trunk or without_trunk.fullmatch(digits)
     is_open = number.isdecimal() or not (has_trunk or "(" in number)
     is_decimal = "." in number and (is_open or re.fullmatch(r"\d+\.\d+", number))
     if not is_national or is_decimal or _NO_PHONE.fullmatch(number) or _is_sequence(number):

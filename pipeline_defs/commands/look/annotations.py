@@ -18,7 +18,7 @@ from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, check_name
 from resources.settings.annotations import Annotator
-from resources.settings.conditions import check_condition, is_met
+from resources.settings.conditions import check_condition, check_rows, is_met
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_LABELS = 20  # of a source and column, the most frequent
@@ -47,6 +47,7 @@ def show_annotations(
     if drop is not None:
         try:
             check_condition(drop, chosen[0].given_columns)
+            check_rows(drop, chosen[0].given_columns)
         except ValueError as error:
             raise UsageError(f"--drop: {error}") from None
     sources = pick_sources(corpus, [*source] or None)

@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 from msgspec import UNSET, UnsetType
 
-from assets.annotated.annotated_records import ANNOTATIONS
+from assets.annotated.annotated_records import ANNOTATIONS, part_name
 from assets.bucketed.bucketed_records import LEAKAGE
 from assets.bucketed.document_groups import shares_file
 from assets.deduped.document_files import kept_documents, read_kept_ids
@@ -211,7 +211,7 @@ def annotations_of(corpus: Corpus, source: str, part: PartRecord, doc_id: str) -
     """
     found = []
     for annotator in (each for each in corpus.settings.annotations if each.annotates(source)):
-        place = newest_part(corpus, ANNOTATED, source, f"{annotator.name}-{part.name}")
+        place = newest_part(corpus, ANNOTATED, source, part_name(annotator.name, part.name))
         if place is None:
             continue
         table = pl.scan_parquet(path_of(corpus, *place, ANNOTATIONS)).filter(doc_id=doc_id)

@@ -1,1 +1,1 @@
-"""Verbs for the thresholds of rules: replay and calibrate them; show documents."""
+"""Verbs for the weights of a phase: mixtures for proxy runs, and what these found."""

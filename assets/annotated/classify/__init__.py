@@ -1,1 +1,0 @@
-"""Scores of documents by their vectors, learned from labels."""
