@@ -39,18 +39,22 @@ class ModelNumbers(msgspec.Struct, frozen=True):
 
 
 class AnnotatedNumbers(msgspec.Struct, frozen=True):
-    """Numbers of what an annotator says of a deduped part; of several parts only the last two.
+    """Numbers of what an annotator says of a deduped part; of several parts only the last four.
 
     annotator  name of the annotator
     part       name of the deduped part
     documents  its documents, by annotator
     matched    those that the annotator says something of, by annotator
+    far        those beyond all topics, by annotator: farther than 99 % of the first sample
+    topics     those of each topic, by `topic_key`
     """
 
     annotator: str = ""
     part: str = ""
     documents: dict[str, int] = {}
     matched: dict[str, int] = {}
+    far: dict[str, int] = {}
+    topics: dict[str, int] = {}
 
 
 class AnnotatedProvenance(msgspec.Struct, frozen=True):
@@ -59,6 +63,11 @@ class AnnotatedProvenance(msgspec.Struct, frozen=True):
     deduped: str
     annotators: str = ""
     annotation_models: str = ""
+
+
+def topic_key(annotator: str, topic: str) -> str:
+    """Return the key of a topic among those of all annotators; their names have no colon."""
+    return f"{annotator}: {topic}"
 
 
 def part_name(annotator: str, part: str) -> str:

@@ -22,6 +22,7 @@ from assets.annotated.annotated_records import (
     AnnotatedNumbers,
     AnnotatedProvenance,
     part_name,
+    topic_key,
 )
 from assets.annotated.answer_files import answers_to, file_annotators, reading_of
 from assets.annotated.model_files import apply_topics, required_models
@@ -96,12 +97,20 @@ def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
     inputs, writer, name = task.payload, task.writer(), task.payload.annotator.name
     if isinstance(inputs.annotator, FileAnnotator):
         table, matched = join_answers(inputs.documents, inputs.annotator, inputs.said)
+        numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
     else:
         documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
-        table = apply_topics(documents, inputs.said)
-        matched = int(table["topic"].count())
+        table, far = apply_topics(documents, inputs.said)
+        counts = table["topic"].drop_nulls().value_counts().sort("topic").iter_rows()
+        numbers = AnnotatedNumbers(
+            annotator=name,
+            part=inputs.part,
+            documents={name: table.height},
+            matched={name: int(table["topic"].count())},
+            far={name: far},
+            topics={topic_key(name, topic): count for topic, count in counts},
+        )
     writer.write_parquet(ANNOTATIONS, table)
-    numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
     return [writer.publish(Stats(table.height, table.height, numbers=numbers))]
 
 
@@ -133,13 +142,14 @@ def refuse_unmatched(corpus: Corpus, manifest: AnnotatedManifest, _: Plan) -> No
 
 
 def describe_annotated(_: Corpus, manifest: AnnotatedManifest) -> Metadata:
-    """Report the share of the documents that each annotator has a record for."""
+    """Report the share of the documents that each annotator says something of, or finds far."""
     numbers: Any = manifest.stats.numbers if manifest.parts else AnnotatedNumbers()
     shares = {
         name: numbers.matched[name] / max(1, documents)
         for name, documents in numbers.documents.items()
     }
-    return {"documents": None, "matched": shares}
+    far = {name: count / max(1, numbers.documents[name]) for name, count in numbers.far.items()}
+    return {"documents": None, "matched": shares} | ({"far_from_topics": far} if far else {})
 
 
 STAGE = Stage(

@@ -41,14 +41,17 @@ def read_lexical(path: Path) -> LexicalModel:
     return LexicalModel.from_table(pl.read_parquet(path))
 
 
-def apply_topics(documents: pl.DataFrame, models: tuple[PublishedFile, ...]) -> pl.DataFrame:
+def apply_topics(
+    documents: pl.DataFrame, models: tuple[PublishedFile, ...]
+) -> tuple[pl.DataFrame, int]:
     """Return doc_id, `topic` and `distance` of documents (doc_id, text, lang); null without words.
 
-    `models` are the files of the vectors and of the topics.
+    And how many are beyond all topics. `models` are the files of the vectors and of the topics.
     """
     lexical, own = models
     vectors = embed_lexical(documents["text"], load_lexical(lexical))
     topics = Topics.from_table(pl.read_parquet(own.checked()))
     found = assign_topics(vectors, documents["lang"].fill_null(""), topics)
     names = pl.Series(topics.names, dtype=pl.String).gather(found["topic"])
-    return documents.select("doc_id", topic=names, distance=found["distance"] / THOUSANDTHS)
+    table = documents.select("doc_id", topic=names, distance=found["distance"] / THOUSANDTHS)
+    return table, int((found["distance"] > topics.far).sum())

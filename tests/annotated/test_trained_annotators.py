@@ -4,7 +4,10 @@ import json
 from random import Random
 
 from builders import Build, open_corpus, write_corpus, write_jsonl
-from prelude import Any, Path, pl
+from prelude import Any, Path, pl, pytest
+from verbs import Cli
+
+from pipeline_defs.corpus_tables import newest_tables
 
 SUBJECTS = ("rivers", "engines", "operas")
 TOPICS: dict[str, Any] = {"name": "about", "kind": "topics", "most_topics": 3}
@@ -55,6 +58,34 @@ def subjects(corpus: Any) -> dict[str, str]:
     return found
 
 
+def test_topics_are_shown_and_found_again(
+    tmp_path: Path, build: Build, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = subjects_corpus(tmp_path, TOPICS)
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(corpus.config))
+    assert "No topics are found yet" in cli.out("topics", code=1)
+    build(corpus, *STAGES)
+
+    rows = cli.json("topics")
+    assert [(row["prose"], row["notes"]) for row in rows] == [(100, 50)] * 3
+    about = said(corpus, "about")
+    for row in cli.json("annotations")["labels"]:
+        example = about[row["example"]]
+        assert example["topic"] == row["label"]
+    write_jsonl(tmp_path / "input/notes/b.jsonl", [{"text": "a and the b", "n": 1}])
+    build(corpus, *STAGES)
+    before = corpus.store.newest("annotation_models", "all").fingerprint
+    assert "tells the topics of all documents again" in cli.out("topics", "--renew")
+    assert corpus.store.newest("annotation_models", "all").fingerprint != before
+
+
+def test_a_corpus_without_topics_says_so(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(write_corpus(tmp_path)))
+    assert "no annotator with `kind: topics`" in cli.err(2, "topics")
+
+
 def test_topics_are_the_subjects_and_are_kept_while_documents_come(
     tmp_path: Path, build: Build
 ) -> None:
@@ -67,6 +98,14 @@ def test_topics_are_the_subjects_and_are_kept_while_documents_come(
     left_out = [corpus.store.newest("bucketed", s).stats.rejected for s in ("prose", "notes")]
     assert [each["annotation.about"] for each in left_out] == [100, 50]
     before = corpus.store.newest("annotation_models", "all").fingerprint
+    tables = newest_tables(corpus)
+    assert sorted(tables["topics"]["documents"]) == [50, 50, 50, 100, 100, 100]
+    far = tables["annotated"]["far"].to_list()
+    assert tables["annotated"].drop("far").rows() == [
+        ("prose", "about", 300, 300, 100),
+        ("notes", "about", 150, 150, 50),
+    ]
+    assert 1 <= sum(far) <= 5  # about 1 % of 450
 
     random = Random(2)
     write_jsonl(tmp_path / "input/notes/b.jsonl", [{"text": text(random, "operas"), "n": 2}])
