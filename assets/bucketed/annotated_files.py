@@ -12,6 +12,7 @@ from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.made_under import check_made_under
 from resources.settings.annotations import Annotator
+from resources.settings.buckets import label_name
 from resources.settings.conditions import check_rows, is_met
 from resources.store.published import PublishedFile
 from resources.store.records import required_file
@@ -35,6 +36,14 @@ class Annotations:
         """Why documents are left out that the annotator drops."""
         return f"{DROPPED}{self.name}"
 
+    def labels(self, column: str) -> pl.DataFrame:
+        """Return doc_id String and label String, as `label_name` has it, of the documents."""
+        tables = [pl.read_parquet(file.checked()) for file in self.files]
+        table = pl.concat(table.select("doc_id", given=column) for table in tables)
+        given = table["given"].drop_nulls().unique()
+        names = pl.Series([label_name(label) for label in given], dtype=pl.String)
+        return table.select("doc_id", label=pl.col("given").replace(given, names))
+
     def dropped(self) -> pl.DataFrame:
         """Return doc_id String and is_dropped Boolean of the documents."""
         tables = [pl.read_parquet(file.checked()) for file in self.files]
@@ -45,13 +54,14 @@ class Annotations:
 
 @dataclass(frozen=True)
 class SourceAnnotations:
-    """The annotator that the classes are by, those that drop documents, and what they say.
+    """The annotators that classes are by, those that drop documents, and what they say.
 
     `parts`: the file of each annotator and part, and its digest.
     """
 
     source: str
     scoring: Annotator | None = None
+    labelling: Annotator | None = None
     dropping: tuple[Annotator, ...] = ()
     parts: Mapping[tuple[str, str], tuple[PublishedFile, str]] | None = None
 
@@ -76,15 +86,17 @@ def source_annotations(corpus: Corpus, source: str) -> SourceAnnotations:
     """
     classes, settings = corpus.settings.buckets.classes, corpus.settings
     used = {each.name: each for each in settings.annotations if each.annotates(source)}
-    scoring = settings.annotator_of(classes.score) if classes else None
+    scoring = settings.annotator_of(classes.score) if classes and classes.limits else None
     scoring = scoring if scoring and scoring.name in used else None
+    labelling = settings.annotator_of(classes.label, "label") if classes else None
+    labelling = labelling if labelling and labelling.name in used else None
     dropping = tuple(each for each in used.values() if each.drop)
     for each in dropping:
         try:
             check_rows(each.drop or "", each.columns)
         except ValueError as error:
             raise UsageError(f"annotations: annotator {each.name!r}: drop: {error}") from None
-    if scoring is None and not dropping:
+    if scoring is None and labelling is None and not dropping:
         return SourceAnnotations(source)
     manifest = corpus.store.newest(ANNOTATED, source)
     config = {name: each.joining() for name, each in used.items()}
@@ -96,4 +108,4 @@ def source_annotations(corpus: Corpus, source: str) -> SourceAnnotations:
         for part in manifest.parts
     }
     parts = {key: (corpus.store.file_of(manifest, f), f.sha256) for key, f in files.items()}
-    return SourceAnnotations(source, scoring, dropping, parts)
+    return SourceAnnotations(source, scoring, labelling, dropping, parts)
