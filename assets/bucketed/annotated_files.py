@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import polars as pl
 
@@ -12,7 +14,6 @@ from resources.corpus import Corpus
 from resources.errors import UsageError
 from resources.made_under import check_made_under
 from resources.settings.annotations import Annotator
-from resources.settings.buckets import label_name
 from resources.settings.conditions import check_rows, is_met
 from resources.store.published import PublishedFile
 from resources.store.records import required_file
@@ -50,6 +51,18 @@ class Annotations:
         return pl.concat(
             table.select("doc_id", is_dropped=is_met(table, self.drop)) for table in tables
         )
+
+
+def label_name(label: str) -> str:
+    """Return a label as names of classes have it: in letters and digits of ASCII, _ and -.
+
+    Others end with 12 digits of their SHA-256, and so do labels that look as if they did: no two
+    labels have one name.
+    """
+    if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", label) and not re.search("(^|-)[0-9a-f]{12}$", label):
+        return label
+    digits = sha256(label.encode()).hexdigest()[:12]
+    return "-".join([*re.findall("[A-Za-z0-9_]+", label[:40]), digits])
 
 
 @dataclass(frozen=True)

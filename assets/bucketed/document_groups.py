@@ -32,13 +32,7 @@ from assets.bucketed.sequences import count_tokens
 from assets.deduped.minhash.meta_fields import field_values, finite, numbers_of
 from assets.deduped.signed_files import clustered_documents
 from resources.corpus import Corpus
-from resources.settings.buckets import (
-    TOKENS,
-    VALIDATION,
-    DocumentClasses,
-    class_names,
-    class_numbers,
-)
+from resources.settings.buckets import TOKENS, VALIDATION, DocumentClasses, class_names
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest
 from resources.store.store import StoreError
@@ -360,7 +354,8 @@ def in_classes(groups: Groups, classes: pl.Series) -> Groups:
 
 def numbers_in(scores: NDArray[np.float64], limits: Sequence[float]) -> pl.Series:
     """Return the number of each class as its name has it, String; null of no score (NaN)."""
-    numbers = pl.Series(class_numbers(limits)).gather(np.searchsorted(limits, scores, side="right"))
+    of_classes = pl.Series([name.rpartition("-")[2] for name in class_names(limits)])
+    numbers = of_classes.gather(np.searchsorted(limits, scores, side="right"))
     return pl.select(number=pl.when(pl.Series(~np.isnan(scores))).then(numbers))["number"]
 
 

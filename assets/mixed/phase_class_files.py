@@ -15,7 +15,7 @@ from assets.mixed.budgets import Classes, ClassTokens, MixError
 from assets.mixed.phase_source_files import PhaseSource, phase_source
 from resources.settings.buckets import TOKENS, split_bucket
 from resources.settings.phases import PhaseConfig, class_draws
-from resources.store.records import Manifest, as_json_object
+from resources.store.records import Manifest, add_counts, as_json_object
 
 NO_CLASS = "no-class"  # documents without a score, beside some that have one
 UNSCORED = (Fraction(1), 0)  # their weight
@@ -58,18 +58,14 @@ def classes_of(
     Classes without tokens are left out; none is returned if no document is in a class. Raises
     MixError as `drawn_source` does.
     """
-    by_class: dict[str, int] = {}
-    for bucket, count in tokens:
-        name = split_bucket(bucket)[1]
-        by_class[name] = by_class.get(name, 0) + count
-    names = sorted(name for name, count in by_class.items() if name and count)
+    by_name = ({split_bucket(bucket)[1] or NO_CLASS: count} for bucket, count in tokens if count)
+    by_class = add_counts(by_name)
+    names = by_class.keys() - {NO_CLASS}
     draws = draws_of(config, source, packed, names)
-    if not draws:
-        return {}
     return {
-        drawn_name(source, f".{name}"): ClassTokens(count, *draws.get(name, UNSCORED))
-        for name in [*names, *([""] if by_class.get("") else [])]
-        for count in [by_class[name]]
+        f"{source}/{name}": ClassTokens(count, *draws.get(name, UNSCORED))
+        for name, count in by_class.items()
+        if names
     }
 
 

@@ -6,11 +6,9 @@ The modes and their costs are in docs/packing.md.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from hashlib import sha256
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -77,30 +75,13 @@ class DocumentClasses(FrozenModel):
         return self.label is not None or self.min_tokens > 0
 
 
-def class_numbers(limits: Sequence[float]) -> list[str]:
-    """Return the numbers of the classes, by ascending score: "0", "1".
+def class_names(limits: Sequence[float]) -> list[str]:
+    """Return the names of the classes, by ascending score: "class-0", "class-1".
 
-    Of more than ten they are "00", "01", ..., since the names of groups are sorted.
+    Of more than ten they are "class-00", "class-01", ..., since the names of groups are sorted.
     """
     digits = len(str(len(limits)))
-    return [f"{number:0{digits}}" for number in range(len(limits) + 1)]
-
-
-def class_names(limits: Sequence[float]) -> list[str]:
-    """Return the names of the classes of a score: "class-0", "class-1"."""
-    return [f"class-{number}" for number in class_numbers(limits)]
-
-
-def label_name(label: str) -> str:
-    """Return a label as names of classes have it: in letters and digits of ASCII, _ and -.
-
-    Others end with 12 digits of their SHA-256, and so do labels that look as if they did: no two
-    labels have one name.
-    """
-    if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", label) and not re.search("(^|-)[0-9a-f]{12}$", label):
-        return label
-    digits = sha256(label.encode()).hexdigest()[:12]
-    return "-".join([*re.findall("[A-Za-z0-9_]+", label[:40]), digits])
+    return [f"class-{number:0{digits}}" for number in range(len(limits) + 1)]
 
 
 def check_steps(steps: Steps) -> None:

@@ -53,6 +53,8 @@ class Continued(FrozenModel):
 
 
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+SOME = Field(min_length=1)
+Upsample = Annotated[Steps, SOME] | Annotated[dict[str, NonNegative], SOME]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -146,11 +148,7 @@ class PhaseConfig(FrozenModel):
     buckets: Annotated[tuple[str, ...], EACH_ONCE] | None = Field(
         default=None, min_length=1, description="buckets that the phase draws from; null: all"
     )
-    upsample: (
-        Annotated[Steps, Field(min_length=1)]
-        | Annotated[dict[str, NonNegative], Field(min_length=1)]
-        | None
-    ) = Field(
+    upsample: Upsample | None = Field(
         default=None,
         exclude_if=lambda steps: steps is None,  # phases without it keep their fingerprints
         description="pairs [border, weight] by ascending score: how often the classes of "
@@ -212,9 +210,7 @@ class PhaseConfig(FrozenModel):
 
     @field_validator("upsample")
     @classmethod
-    def check_upsample(
-        cls, given: Steps | dict[str, float] | None
-    ) -> Steps | dict[str, float] | None:
+    def check_upsample(cls, given: Upsample | None) -> Upsample | None:
         """Refuse borders that do not ascend, and their weights that are negative or all 0."""
         if isinstance(given, tuple):
             check_steps(given)
@@ -361,7 +357,8 @@ def class_draws(
     their number. Raises ValueError for borders that are no limits of classes.
     """
     if isinstance(phase.upsample, dict):
-        return {name: (exact(phase.upsample.get(name, 1)), 0) for name in names}
+        weights = dict.fromkeys(names, 1.0) | phase.upsample
+        return {name: (exact(weight), 0) for name, weight in weights.items()}
     if not limits:
         raise ValueError("classes by a label alone have no borders: weigh them by their names")
     if phase.lengths is not None:

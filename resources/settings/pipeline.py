@@ -33,7 +33,6 @@ from resources.settings.buckets import (
     check_count,
     class_names,
 )
-from resources.settings.conditions import ColumnType
 from resources.settings.dedup import DedupConfig
 from resources.settings.disclosure import DisclosureConfig
 from resources.settings.engine import EngineConfig
@@ -241,10 +240,8 @@ class Settings(FrozenModel):
             if name in names[:index]:
                 yield ("annotations", index, "name"), f"{name!r} is there twice. Rename one"
         classes = self.buckets.classes
-        named: tuple[tuple[str, ColumnType, str | None], ...] = ()
-        if classes is not None:
-            named = (("score", "number", classes.score), ("label", "label", classes.label))
-        for key, kind, given in named:
+        named = classes and (("score", "number", classes.score), ("label", "label", classes.label))
+        for key, kind, given in named or ():
             is_meant = kind == "label" or (given or "").partition(".")[0] in names
             if given and is_meant and self.annotator_of(given, kind) is None:
                 all_columns = ((each.name, each.columns.items()) for each in self.annotations)
@@ -253,7 +250,7 @@ class Settings(FrozenModel):
                 message = f"{given!r} is no {kind} of an annotator; there are: {there}"
                 yield ("buckets", "classes", key), message
 
-    def annotator_of(self, name: str | None, kind: ColumnType = "number") -> Annotator | None:
+    def annotator_of(self, name: str | None, kind: str = "number") -> Annotator | None:
         """Return the annotator that a number or label is of: `edu` of edu.score; None if none."""
         annotator, _, column = (name or "").partition(".")
         found = (a for a in self.annotations if a.name == annotator)

@@ -10,12 +10,12 @@ from prelude import Any, Path, pl, pytest
 from verbs import Cli
 
 from assets.annotated.answer_files import find_answer_files, read_answers
+from assets.bucketed.annotated_files import label_name
 from assets.bucketed.asset import plan_bucketed
 from assets.bucketed.bucketed_records import BUCKETED, layout_of
 from pipeline_defs.corpus_tables import newest_tables
 from resources.errors import InputError
 from resources.settings.annotations import Annotator
-from resources.settings.buckets import label_name
 from resources.settings.pipeline import SettingsError
 
 EDU: dict[str, Any] = {
@@ -280,13 +280,14 @@ def test_a_phase_weighs_a_class_of_all_sources_by_name(tmp_path: Path, build: Bu
         phases = [phase | {"upsample": upsample}]
         return with_settings(corpus, phases=phases)
 
-    build(mixed({"class-art": 2, "class-law": 0}), "mixed")
+    build(mixed({"class-art": 2, "class-law": 0, "no-class": 0.5}), "mixed")
     shares = corpus.store.newest("mixed", "main").parts[0].stats.numbers["mix"]
     names = {"prose/class-art", "prose/class-law", "prose/class-zoo", "prose/no-class", "notes"}
     assert {*shares} == names
     assert shares["prose/class-law"]["realised_tokens"] == 0
     epochs = {name: shares[name]["epochs"] for name in shares}
     assert epochs["prose/class-art"] == pytest.approx(2 * epochs["prose/class-zoo"], rel=0.05)
+    assert epochs["prose/no-class"] == pytest.approx(epochs["prose/class-zoo"] / 2, rel=0.05)
 
     unknown = "weighs 'class-x' .*that no document .*: class-art, class-law, class-zoo, no-class"
     with pytest.raises(dg.Failure, match=unknown):

@@ -5,6 +5,7 @@ import re
 from msgspec import UNSET, structs
 from prelude import Any, ValidationError, assert_frame_equal, given, np, pl, pytest, settings, st
 
+from assets.bucketed.annotated_files import label_name
 from assets.bucketed.bucketed_records import BucketedNumbers
 from assets.bucketed.make_sequences import Groups, make_sequences
 from assets.bucketed.sequences import sequence_ids
@@ -12,7 +13,6 @@ from resources.settings.buckets import (
     BucketConfig,
     BucketLayout,
     bucket_names,
-    label_name,
     split_bucket,
 )
 
