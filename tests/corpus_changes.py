@@ -370,13 +370,13 @@ def a_label_of_a_document(site: Site) -> None:
 
 
 def a_class_falls_below_the_smallest(site: Site) -> None:
-    """One document of the smallest class that is packed by itself gets another topic."""
+    """All documents of the largest topic but one get topics of their own."""
     path = site.folder / "topics/a.jsonl"
     records = [json.loads(line) for line in path.read_text().splitlines()]
-    counts = Counter(record["topic"] for record in records)
-    least = min(counts, key=lambda topic: (counts[topic] < 4, counts[topic], topic))
-    place = next(n for n, record in enumerate(records) if record["topic"] == least)
-    records[place]["topic"] = f"rare {site.step}"
+    [(largest, _)] = Counter(record["topic"] for record in records).most_common(1)
+    _, *others = [record for record in records if record["topic"] == largest]
+    for number, record in enumerate(others):
+        record["topic"] = f"rare {site.step} {number}"
     write_jsonl(path, records)
 
 
