@@ -132,7 +132,7 @@ def test_a_condition_leaves_documents_out_and_has_a_fate(
     told = cli.out("trace", ids[3])
     assert "score 3, topic topic 1: in no sequence for it" in " ".join(told.split())
     assert cli.json("trace", ids[-1])["annotations"][0]["columns"]["score"] is None
-    assert newest_tables(corpus)["annotated"].rows() == [("prose", "edu", len(ids), 20, 5)]
+    assert newest_tables(corpus)["annotated"].rows() == [("prose", "edu", len(ids), 20, 0, 5)]
 
     asked = cli.json("annotations", "--drop", "topic = 'topic 1'")
     assert [(row["when"], row["documents"]) for row in asked["dropped"]] == [
