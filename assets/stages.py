@@ -9,6 +9,7 @@ from typing import Any
 
 from assets.annotated.annotators_asset import STAGE as ANNOTATORS
 from assets.annotated.asset import STAGE as ANNOTATED
+from assets.annotated.models_asset import STAGE as ANNOTATION_MODELS
 from assets.bucketed.asset import STAGE as BUCKETED
 from assets.bucketed.held_out_asset import STAGE as HELD_OUT
 from assets.bucketed.leakage_asset import STAGE as LEAKAGE
@@ -43,6 +44,7 @@ STAGES: tuple[Stage[Any, Any], ...] = (
     SUBSTRINGS,
     DEDUPED,
     ANNOTATORS,
+    ANNOTATION_MODELS,
     ANNOTATED,
     TOKENIZER,
     TOKENIZED,

@@ -45,10 +45,12 @@ CALLS_TO_COLLECT = 8
 REFRESH_SECONDS = 0.5
 # Modules whose kernels are compiled when they are imported, and when a config calls them.
 CALLED_IF: dict[str, Callable[[Settings], bool]] = {
+    "assets.annotated.kernels.nearest_centres": lambda s: bool(s.topics),
+    "assets.annotated.kernels.word_vectors": lambda s: bool(s.topics),
     "assets.deduped.kernels.component_survivors": lambda s: s.dedup.clusters == "components",
     "assets.deduped.kernels.line_units": lambda s: bool(s.dedup.lines or s.dedup.paragraphs),
     "assets.deduped.kernels.word_runs": lambda s: s.dedup.substrings is not None,
-    "assets.filtered.kernels.word_features": lambda s: s.classifier is not None,
+    "assets.filtered.kernels.word_features": lambda s: s.classifier is not None or bool(s.topics),
 }
 
 

@@ -44,7 +44,7 @@ NUMBERS = (
 )
 TEXTS = (
     *("source", "stage", "fingerprint", "phase", "fate", "reason", "cut", "evaluation_set"),
-    *("language", "outcome", "domain", "license", "annotator"),
+    *("language", "outcome", "domain", "license", "annotator", "topic"),
     *("ratios", "metrics"),
 )
 TYPES: dict[str, Any] = {  # of columns by name; all others are Int64
@@ -166,18 +166,29 @@ def contaminated(_: Corpus, manifests: Manifests) -> Iterator[tuple[Any, ...]]:
         yield *key, *(counts.get(key, 0) for counts in found)
 
 
-@table("source", "annotator", "documents", "matched", "dropped")
+@table("source", "annotator", "documents", "matched", "far", "dropped")
 def annotated(_: Corpus, manifests: Manifests) -> Iterator[tuple[Any, ...]]:
-    """Documents that annotators are asked of, those they have a record for, and those they drop."""
+    """Documents of annotators: those they say something of, those beyond topics, the dropped."""
     dropped = {
         (source, reason.removeprefix(DROPPED)): count
         for (stage, source), manifest in manifests.items()
         for reason, count in (manifest.stats.rejected if stage == BUCKETED.name else {}).items()
     }
-    matched = {each[:2]: each[2] for each in counts_in(manifests, ANNOTATED.name, "matched")}
+    matched, far = (
+        {each[:2]: each[2] for each in counts_in(manifests, ANNOTATED.name, name)}
+        for name in ("matched", "far")
+    )
     for *key, documents in counts_in(manifests, ANNOTATED.name, "documents"):
         of = key[0], key[1]
-        yield *of, documents, matched.get(of, 0), dropped.get(of, 0)
+        yield *of, documents, *(each.get(of, 0) for each in (matched, far, dropped))
+
+
+@table("source", "annotator", "topic", "documents")
+def topics(_: Corpus, manifests: Manifests) -> Iterator[tuple[Any, ...]]:
+    """Documents of each source and topic."""
+    for source, key, documents in counts_in(manifests, ANNOTATED.name, "topics"):
+        annotator, _, topic = key.partition(": ")
+        yield source, annotator, topic, documents
 
 
 @table("source", "language", "documents")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from assets.filtered.rules import CustomRule
 RULES = [CustomRule("marked", pl.col("text").str.count_matches("{word}"), maximum=0)]
 """
 CLASSES = {"score": "meta.n", "limits": [0.5, 10, 20]}  # a percentile is a share
+BY_TOPIC = CLASSES | {"label": "topics.topic", "min_tokens": 700}
+TOPICS = ("art", "law", "C++", "C#")
 FEW, MANY = [[0.5, 1], [10, 1], [20, 0], [99, 2]], [[0.5, 2], [10, 1], [20, 1], [99, 3]]
 BY_LENGTH = {"score": "tokens", "limits": [200]}
 PACKED = {"mode": "pack", "sequence_length": 384, "classes": BY_LENGTH}  # some chats are longer
@@ -39,6 +42,10 @@ CUSTOM = {"custom": "rules.py", "rules": {"custom": {"marked": True}}}  # tried 
 PROSE = {"name": "prose", "where": "input/prose/*", "fill_in_the_middle": {"rate": 0.3}}
 NOTES = {"name": "notes", "where": "input/notes/*", "column_names": ["text", "k"]}
 FORTUNES = {"name": "fortunes", "where": "input/fortunes/*", "format": "fortunes"}
+LABELLED = {
+    **{"name": "topics", "where": "topics/*", "by": "meta.n", "columns": {"topic": "label"}},
+    **{"sources": ["prose"], "min_matched": 0},
+}
 PLUG_INS = {"plug_ins": ["shouting"], "rules": {"custom": {"shouting": 0.5}}}
 
 
@@ -88,6 +95,7 @@ def text_corpus(folder: Path, **changes: Any) -> Path:
         "sources": [PROSE, NOTES],
         "filters": {"pii": {}, "rules": RULES},
         "shards": {"target_bytes": 4096, "rewrite_share": 1, "formats": list(FORMAT_NAMES)},
+        "annotations": [*CONFIG["annotations"], LABELLED],
         "phases": [
             {"name": "main", "weighting": "natural", "batch_samples": 4},
             {
@@ -111,6 +119,8 @@ def text_corpus(folder: Path, **changes: Any) -> Path:
         for i in range(30)
     ]
     write_jsonl(folder / "input/prose/pages.jsonl", pages)
+    topics = [{"n": str(n), "topic": TOPICS[n % 7 % 4]} for n in range(35)]
+    write_jsonl(folder / "topics/a.jsonl", topics)
     write_jsonl(folder / "input/prose/broken.jsonl", ["{"])
     rows = "".join(f"{sentence(800 + i, 40)},{sentence(850 + i, 40)}\n" for i in range(30))
     (folder / "input/notes/table.csv").write_text(rows)
@@ -124,7 +134,7 @@ def plug_in_corpus(folder: Path) -> Path:
     (folder / "input/fortunes").mkdir(parents=True)
     texts = "\n%\n".join(["BUY NOW", *(sentence(300 + i, 40) for i in range(20))])
     (folder / "input/fortunes/a.fortunes").write_text(texts)
-    changes = {"mode": "decompose", "sequence_length": 256, "classes": CLASSES}
+    changes = {"mode": "decompose", "sequence_length": 256, "classes": BY_TOPIC}
     config = text_corpus(
         folder, sources=[PROSE, NOTES, FORTUNES | {"filters": PLUG_INS}], buckets=changes
     )
@@ -349,6 +359,27 @@ def a_file_of_scores(site: Site) -> None:
     write_jsonl(site.folder / f"liked/new{site.step}.jsonl", [record])
 
 
+def a_label_of_a_document(site: Site) -> None:
+    """A topic that is there, or one that no other document has."""
+
+    def change(record: Any) -> Any:
+        topics = [topic for topic in (*TOPICS, f"new {site.step}") if topic != record["topic"]]
+        return record | {"topic": site.random.choice(topics)}
+
+    site.record("topics/a.jsonl", change)
+
+
+def a_class_falls_below_the_smallest(site: Site) -> None:
+    """All documents of the largest topic but one get topics of their own."""
+    path = site.folder / "topics/a.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    [(largest, _)] = Counter(record["topic"] for record in records).most_common(1)
+    _, *others = [record for record in records if record["topic"] == largest]
+    for number, record in enumerate(others):
+        record["topic"] = f"rare {site.step} {number}"
+    write_jsonl(path, records)
+
+
 def key(path: str, *values: Any) -> Change:
     """Return the change of a setting to the first of some values that it has not."""
 
@@ -397,7 +428,13 @@ OF_TEXTS: dict[str, Change] = OF_ALL | {
     "a patch": a_patch,
     "a score of a document": a_score_of_a_document,
     "a file of scores": a_file_of_scores,
+    "a label of a document": a_label_of_a_document,
+    "a class falls below the smallest": a_class_falls_below_the_smallest,
+    "classes by a label": key("buckets.classes.label", "topics.topic", None),
+    "min_tokens": key("buckets.classes.min_tokens", 800, 100),
     "the condition of an annotator": key("annotations.0.drop", "likes > 7", "likes < 1"),
+    "the condition of topics": key("annotations.1.drop", "distance > 0.6", "distance > 1.99"),
+    "topics are found again": key("annotations.1.seed", 1, 2),
     "classes by an annotator": key("buckets.classes.score", "liked.likes", "meta.n"),
     "fill_in_the_middle.seed": key("sources.0.fill_in_the_middle.seed", 1, 2),
     "score of classes": key("buckets.classes.score", "quality_percentile", "meta.n"),

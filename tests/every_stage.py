@@ -49,7 +49,8 @@ CONFIG: dict[str, Any] = {
         {
             **{"name": "liked", "where": "liked/*", "by": "meta.n", "drop": "likes < 1"},
             **{"columns": {"likes": "number"}, "sources": ["prose"], "min_matched": 0},
-        }
+        },
+        {"name": "about", "kind": "topics", "drop": "distance > 1.99"},
     ],
     "holdout": {"share": 0.2},
     "phases": [

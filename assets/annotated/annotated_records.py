@@ -9,6 +9,8 @@ from resources.store.records import Empty, Manifest, StageRecords
 
 ANSWERS = "answers"  # kind of file of `annotators`: key String, and the columns of the annotator
 ANNOTATIONS = "annotations"  # kind of file of `annotated`: doc_id String, and these columns
+MODEL = "model"  # kind of file of `annotation_models`
+LEXICAL = "lexical"  # its part with the vectors of words
 DROPPED = "annotation."  # before the name of an annotator: why `bucketed` leaves a document out
 
 
@@ -23,26 +25,49 @@ class AnnotatorsNumbers(msgspec.Struct, frozen=True):
     file: str = ""
 
 
+class ModelNumbers(msgspec.Struct, frozen=True):
+    """Numbers of a model; of several parts none.
+
+    annotator   name of the annotator, or `lexical`, the vectors of words
+    config      digest of its config
+    trained_on  fingerprints of the deduped parts that were there
+    """
+
+    annotator: str = ""
+    config: str = ""
+    trained_on: list[str] = []
+
+
 class AnnotatedNumbers(msgspec.Struct, frozen=True):
-    """Numbers of what an annotator says of a deduped part; of several parts only the last two.
+    """Numbers of what an annotator says of a deduped part; of several parts only the last four.
 
     annotator  name of the annotator
     part       name of the deduped part
     documents  its documents, by annotator
     matched    those that the annotator says something of, by annotator
+    far        those beyond all topics, by annotator: farther than 99 % of the first sample
+    topics     those of each topic, by `topic_key`
     """
 
     annotator: str = ""
     part: str = ""
     documents: dict[str, int] = {}
     matched: dict[str, int] = {}
+    far: dict[str, int] = {}
+    topics: dict[str, int] = {}
 
 
 class AnnotatedProvenance(msgspec.Struct, frozen=True):
     """Fingerprints of the documents and of the answers."""
 
     deduped: str
-    annotators: str
+    annotators: str = ""
+    annotation_models: str = ""
+
+
+def topic_key(annotator: str, topic: str) -> str:
+    """Return the key of a topic among those of all annotators; their names have no colon."""
+    return f"{annotator}: {topic}"
 
 
 def part_name(annotator: str, part: str) -> str:
@@ -53,5 +78,6 @@ def part_name(annotator: str, part: str) -> str:
 AnnotatorsManifest = Manifest[Empty, AnnotatorsNumbers]
 AnnotatedManifest = Manifest[AnnotatedProvenance, AnnotatedNumbers]
 
+ANNOTATION_MODELS = StageRecords(stage_names.ANNOTATION_MODELS, "1", Empty, ModelNumbers)
 ANNOTATORS = StageRecords(stage_names.ANNOTATORS, "1", Empty, AnnotatorsNumbers)
 ANNOTATED = StageRecords(stage_names.ANNOTATED, "1", AnnotatedProvenance, AnnotatedNumbers)

@@ -6,6 +6,7 @@ quarantine for unreadable records.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,26 @@ from assets.raw.readers.input_file import InputFile
 from assets.raw.readers.open_input import with_content
 from assets.raw.readers.read_chunks import read_chunks, whole
 from resources.errors import InputError
-from resources.settings.annotations import Annotator
+from resources.settings.annotations import FileAnnotator
 from resources.settings.conditions import schema_of
 from resources.settings.pipeline import Settings
 from resources.settings.sources import SourceConfig
+from resources.store.published import PublishedFile
 
 CHUNK_BYTES = 8 << 20
 
 
+def file_annotators(settings: Settings) -> list[FileAnnotator]:
+    """Return the annotators whose answers are in files."""
+    return [each for each in settings.annotations if isinstance(each, FileAnnotator)]
+
+
 def reading_of(settings: Settings) -> dict[str, Any]:
     """Return the settings that answers depend on, by annotator."""
-    return {each.name: each.reading() for each in settings.annotations}
+    return {each.name: each.reading() for each in file_annotators(settings)}
 
 
-def find_answer_files(annotator: Annotator, base: Path, downloads: Path) -> list[InputFile]:
+def find_answer_files(annotator: FileAnnotator, base: Path, downloads: Path) -> list[InputFile]:
     """Find the files of an annotator; paths start at the folder `base`.
 
     Raises InputError for a pattern without a file.
@@ -39,13 +46,28 @@ def find_answer_files(annotator: Annotator, base: Path, downloads: Path) -> list
     return find_files(_as_source(annotator), "annotations: annotator", base, downloads)
 
 
-def _as_source(annotator: Annotator) -> SourceConfig:
+def _as_source(annotator: FileAnnotator) -> SourceConfig:
     """Return the files of an annotator as a source, whose text is the key."""
     key = annotator.key_field
     return as_source(annotator, key, columns=(key, *annotator.columns))
 
 
-def read_answers(file: InputFile, annotator: Annotator) -> tuple[pl.DataFrame, pl.DataFrame]:
+def answers_to(
+    keys: pl.Series, annotator: FileAnnotator, answers: Sequence[PublishedFile]
+) -> pl.DataFrame:
+    """Return the answers to some keys, each once: that of the first file which has it.
+
+    Columns: key, those of the annotator, and is_known, true.
+    """
+    schema = {"key": pl.String(), **schema_of(annotator.columns)}
+    is_asked = pl.col("key").is_in(keys.drop_nulls().unique().implode())
+    tables = (pl.scan_parquet(file.checked()).filter(is_asked) for file in answers)
+    found = pl.concat([pl.DataFrame(schema=schema), *(table.collect() for table in tables)])
+    unique = found.unique("key", keep="first", maintain_order=True)
+    return unique.with_columns(is_known=pl.lit(True))
+
+
+def read_answers(file: InputFile, annotator: FileAnnotator) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read a file: (answers: key String and the annotator's columns, unreadable records).
 
     Numbers are Float64, null where there is none that is finite; labels are String. Raises

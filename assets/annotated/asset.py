@@ -6,6 +6,7 @@ later stages depend on those that they read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import polars as pl
 
 from assets.annotated.annotated_records import (
     ANNOTATED,
+    ANNOTATION_MODELS,
     ANNOTATIONS,
     ANNOTATORS,
     ANSWERS,
@@ -20,16 +22,17 @@ from assets.annotated.annotated_records import (
     AnnotatedNumbers,
     AnnotatedProvenance,
     part_name,
+    topic_key,
 )
-from assets.annotated.answer_files import reading_of
+from assets.annotated.answer_files import answers_to, file_annotators, reading_of
+from assets.annotated.model_files import apply_topics, required_models
 from assets.deduped.deduped_records import DEDUPED
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from assets.deduped.minhash.meta_fields import column_of, field_values
 from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
-from resources.settings.annotations import Annotator
-from resources.settings.conditions import schema_of
+from resources.settings.annotations import Annotator, FileAnnotator
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, required_file
@@ -41,10 +44,10 @@ ANNOTATION_COLUMNS = {"doc_id": "the document", "*": "a number or label of the a
 
 @dataclass(frozen=True)
 class AnnotationInputs:
-    """An annotator, the files of its answers by key, and the documents of one part."""
+    """An annotator, the files of its answers or models, and the documents of one part."""
 
     annotator: Annotator
-    answers: tuple[PublishedFile, ...]
+    said: tuple[PublishedFile, ...]
     part: str
     documents: KeptDocuments
 
@@ -52,52 +55,81 @@ class AnnotationInputs:
 def plan_annotated(corpus: Corpus, source: str) -> Plan:
     """Plan one task per annotator of the source and deduped part."""
     settings, store = corpus.settings, corpus.store
-    deduped, answers = store.newest(DEDUPED, source), store.newest(ANNOTATORS, GLOBAL)
-    check_made_under(answers, config=reading_of(settings), section="annotations")
+    deduped, fingerprints = store.newest(DEDUPED, source), dict[str, str]()
+    for stage in (ANNOTATORS, ANNOTATION_MODELS):
+        if (made := store.newest_or_none(stage.name, GLOBAL)) is not None:
+            fingerprints[stage.name] = made.fingerprint
     maker, tasks = tasks_of(corpus, ANNOTATED, source), list[Task[AnnotationInputs]]()
     annotators = [each for each in settings.annotations if each.annotates(source)]
     for annotator in annotators:
-        parts = [part for part in answers.parts if part.stats.numbers.annotator == annotator.name]
-        records = [required_file(answers, part, ANSWERS) for part in parts]
-        files = tuple(store.file_of(answers, record) for record in records)
-        said = [annotator.joining(), [record.sha256 for record in records]]
+        files, digests = (
+            required_answers(corpus, annotator)
+            if isinstance(annotator, FileAnnotator)
+            else required_models(corpus, annotator)
+        )
+        said = [annotator.saying(), digests]
         for part in deduped.parts:
             documents = kept_documents(store, deduped, part)
             inputs = AnnotationInputs(annotator, files, part.name, documents)
             name, work_bytes = part_name(annotator.name, part.name), documents.bytes // 10
             tasks.append(maker.task(name, [*said, part.fingerprint], inputs, work_bytes=work_bytes))
-    config = {annotator.name: annotator.joining() for annotator in annotators}
-    return Plan(tasks, config, AnnotatedProvenance(deduped.fingerprint, answers.fingerprint))
+    config = {annotator.name: annotator.saying() for annotator in annotators}
+    return Plan(tasks, config, AnnotatedProvenance(deduped.fingerprint, **fingerprints))
+
+
+def required_answers(
+    corpus: Corpus, annotator: FileAnnotator
+) -> tuple[tuple[PublishedFile, ...], list[str]]:
+    """Return the files of an annotator's answers, and their digests.
+
+    Raises StoreError if they were read under another config.
+    """
+    answers = corpus.store.newest(ANNOTATORS, GLOBAL)
+    check_made_under(answers, config=reading_of(corpus.settings), section="annotations")
+    parts = [part for part in answers.parts if part.stats.numbers.annotator == annotator.name]
+    records = [required_file(answers, part, ANSWERS) for part in parts]
+    files = tuple(corpus.store.file_of(answers, record) for record in records)
+    return files, [record.sha256 for record in records]
 
 
 def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
     """Publish what one annotator says of the documents of a part."""
-    inputs, writer = task.payload, task.writer()
-    name, by = inputs.annotator.name, inputs.annotator.by
-    documents = read_kept(inputs.documents, [*dict.fromkeys(["doc_id", column_of(by)])])
-    keyed = documents.select("doc_id", key=field_values(documents, by))
-    found = answers_to(keyed["key"], inputs)
-    table = keyed.join(found, on="key", how="left", maintain_order="left")
-    matched = int(table["is_known"].count())
-    writer.write_parquet(ANNOTATIONS, table.drop("key", "is_known"))
-    numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
+    inputs, writer, name = task.payload, task.writer(), task.payload.annotator.name
+    if isinstance(inputs.annotator, FileAnnotator):
+        table, matched = join_answers(inputs.documents, inputs.annotator, inputs.said)
+        numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
+    else:
+        documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
+        table, far = apply_topics(documents, inputs.said)
+        counts = table["topic"].drop_nulls().value_counts().sort("topic").iter_rows()
+        numbers = AnnotatedNumbers(
+            annotator=name,
+            part=inputs.part,
+            documents={name: table.height},
+            matched={name: int(table["topic"].count())},
+            far={name: far},
+            topics={topic_key(name, topic): count for topic, count in counts},
+        )
+    writer.write_parquet(ANNOTATIONS, table)
     return [writer.publish(Stats(table.height, table.height, numbers=numbers))]
 
 
-def answers_to(keys: pl.Series, inputs: AnnotationInputs) -> pl.DataFrame:
-    """Return the answers to some keys, each once: that of the first file which has it."""
-    schema = {"key": pl.String, **schema_of(inputs.annotator.columns)}
-    is_asked = pl.col("key").is_in(keys.drop_nulls().unique().implode())
-    tables = (pl.scan_parquet(file.checked()).filter(is_asked) for file in inputs.answers)
-    found = pl.concat([pl.DataFrame(schema=schema), *(table.collect() for table in tables)])
-    unique = found.unique("key", keep="first", maintain_order=True)
-    return unique.with_columns(is_known=pl.lit(True))
+def join_answers(
+    documents: KeptDocuments, annotator: FileAnnotator, answers: Sequence[PublishedFile]
+) -> tuple[pl.DataFrame, int]:
+    """Return doc_id and what the answers say of each document, and how many they know."""
+    by = annotator.by
+    table = read_kept(documents, [*{"doc_id": 0, column_of(by): 0}])
+    keyed = table.select("doc_id", key=field_values(table, by))
+    found = answers_to(keyed["key"], annotator, answers)
+    joined = keyed.join(found, on="key", how="left", maintain_order="left")
+    return joined.drop("key", "is_known"), int(joined["is_known"].count())
 
 
 def refuse_unmatched(corpus: Corpus, manifest: AnnotatedManifest, _: Plan) -> None:
     """Raise StoreError for a source of which an annotator says too little."""
     numbers = manifest.stats.numbers
-    for annotator in corpus.settings.annotations:
+    for annotator in file_annotators(corpus.settings):
         documents = numbers.documents.get(annotator.name, 0)
         matched = numbers.matched.get(annotator.name, 0)
         if matched < annotator.min_matched * documents:
@@ -110,13 +142,14 @@ def refuse_unmatched(corpus: Corpus, manifest: AnnotatedManifest, _: Plan) -> No
 
 
 def describe_annotated(_: Corpus, manifest: AnnotatedManifest) -> Metadata:
-    """Report the share of the documents that each annotator has a record for."""
+    """Report the share of the documents that each annotator says something of, or finds far."""
     numbers: Any = manifest.stats.numbers if manifest.parts else AnnotatedNumbers()
     shares = {
         name: numbers.matched[name] / max(1, documents)
         for name, documents in numbers.documents.items()
     }
-    return {"documents": None, "matched": shares}
+    far = {name: count / max(1, numbers.documents[name]) for name, count in numbers.far.items()}
+    return {"documents": None, "matched": shares} | ({"far_from_topics": far} if far else {})
 
 
 STAGE = Stage(
@@ -124,10 +157,10 @@ STAGE = Stage(
     description="What each annotator says of the documents, as columns.",
     group="annotate",
     partitions="source",
-    after=(stage_names.DEDUPED, stage_names.ANNOTATORS),
+    after=(stage_names.DEDUPED, stage_names.ANNOTATORS, stage_names.ANNOTATION_MODELS),
     outlook=Outlook("new", cpu_per_mb=0.0004),
     kinds=frozenset({"parquet", "polars"}),
-    settings=lambda settings: [(each.joining(), each.sources) for each in settings.annotations],
+    settings=lambda settings: [(each.saying(), each.sources) for each in settings.annotations],
     plan=plan_annotated,
     work=annotate_part,
     is_used=lambda settings: bool(settings.annotations),

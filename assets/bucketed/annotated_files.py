@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import polars as pl
 
@@ -35,6 +37,14 @@ class Annotations:
         """Why documents are left out that the annotator drops."""
         return f"{DROPPED}{self.name}"
 
+    def labels(self, column: str) -> pl.DataFrame:
+        """Return doc_id String and label String, as `label_name` has it, of the documents."""
+        tables = [pl.read_parquet(file.checked()) for file in self.files]
+        table = pl.concat(table.select("doc_id", given=column) for table in tables)
+        given = table["given"].drop_nulls().unique()
+        names = pl.Series([label_name(label) for label in given], dtype=pl.String)
+        return table.select("doc_id", label=pl.col("given").replace(given, names))
+
     def dropped(self) -> pl.DataFrame:
         """Return doc_id String and is_dropped Boolean of the documents."""
         tables = [pl.read_parquet(file.checked()) for file in self.files]
@@ -43,15 +53,28 @@ class Annotations:
         )
 
 
+def label_name(label: str) -> str:
+    """Return a label as names of classes have it: in letters and digits of ASCII, _ and -.
+
+    Others end with 12 digits of their SHA-256, and so do labels that look as if they did: no two
+    labels have one name.
+    """
+    if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", label) and not re.search("(^|-)[0-9a-f]{12}$", label):
+        return label
+    digits = sha256(label.encode()).hexdigest()[:12]
+    return "-".join([*re.findall("[A-Za-z0-9_]+", label[:40]), digits])
+
+
 @dataclass(frozen=True)
 class SourceAnnotations:
-    """The annotator that the classes are by, those that drop documents, and what they say.
+    """The annotators that classes are by, those that drop documents, and what they say.
 
     `parts`: the file of each annotator and part, and its digest.
     """
 
     source: str
     scoring: Annotator | None = None
+    labelling: Annotator | None = None
     dropping: tuple[Annotator, ...] = ()
     parts: Mapping[tuple[str, str], tuple[PublishedFile, str]] | None = None
 
@@ -76,18 +99,20 @@ def source_annotations(corpus: Corpus, source: str) -> SourceAnnotations:
     """
     classes, settings = corpus.settings.buckets.classes, corpus.settings
     used = {each.name: each for each in settings.annotations if each.annotates(source)}
-    scoring = settings.annotator_of(classes.score) if classes else None
+    scoring = settings.annotator_of(classes.score) if classes and classes.limits else None
     scoring = scoring if scoring and scoring.name in used else None
+    labelling = settings.annotator_of(classes.label, "label") if classes else None
+    labelling = labelling if labelling and labelling.name in used else None
     dropping = tuple(each for each in used.values() if each.drop)
     for each in dropping:
         try:
-            check_rows(each.drop or "", each.columns)
+            check_rows(each.drop or "", each.given_columns)
         except ValueError as error:
             raise UsageError(f"annotations: annotator {each.name!r}: drop: {error}") from None
-    if scoring is None and not dropping:
+    if scoring is None and labelling is None and not dropping:
         return SourceAnnotations(source)
     manifest = corpus.store.newest(ANNOTATED, source)
-    config = {name: each.joining() for name, each in used.items()}
+    config = {name: each.saying() for name, each in used.items()}
     check_made_under(manifest, config=config, section="annotations")
     files = {
         (part.stats.numbers.annotator, part.stats.numbers.part): required_file(
@@ -96,4 +121,4 @@ def source_annotations(corpus: Corpus, source: str) -> SourceAnnotations:
         for part in manifest.parts
     }
     parts = {key: (corpus.store.file_of(manifest, f), f.sha256) for key, f in files.items()}
-    return SourceAnnotations(source, scoring, dropping, parts)
+    return SourceAnnotations(source, scoring, labelling, dropping, parts)

@@ -5,9 +5,11 @@ those files get second names here, and the shards are gathered from them. To wri
 took 1.8 of 66 CPU seconds of a build of 1 GB, and half a gigabyte.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from msgspec import UNSET
+import polars as pl
+from msgspec import UNSET, structs
 from msgspec.structs import asdict
 
 from assets.bucketed.bucketed_records import (
@@ -38,8 +40,14 @@ from assets.tokenized.tokenized_records import NO_TOKENS, token_bytes
 from corpus_loader.places import stage_names
 from resources.content_windows import content_windows
 from resources.corpus import Corpus
+from resources.errors import UsageError
 from resources.reused_array import reused_array
-from resources.settings.buckets import LONG, BucketConfig, BucketLayout
+from resources.settings.buckets import (
+    LONG,
+    BucketConfig,
+    BucketLayout,
+    check_count,
+)
 from resources.settings.pipeline import Settings
 from resources.stage import Check, Conclusion, MainTable, Metadata, Outlook, Stage, not_zero
 from resources.store.mapped_files import map_arrow, read_arrow
@@ -48,10 +56,11 @@ from resources.store.records import (
     FileRecord,
     PartRecord,
     Stats,
+    add_counts,
     as_json_object,
     required_file,
 )
-from resources.tasks import Plan, Task, tasks_of
+from resources.tasks import Plan, Task, TaskMaker, tasks_of
 
 BUCKETED_COLUMNS = {
     "bucket": "number of its bucket",
@@ -75,6 +84,17 @@ class WindowInputs:
     text_bytes: int
     columns: tuple[str, ...] = ("doc_id", "tokens")
     groups: WindowGroups = field(default_factory=WindowGroups)
+    counted: str = ""
+    class_tokens: dict[str, int] = field(default_factory=dict)
+
+    def tables(self, columns: Sequence[str]) -> list[pl.DataFrame]:
+        """Read columns of the tokenized parts, mapped if they are in few files."""
+        table_of = map_arrow if len(self.files) <= MOST_MAPPED else read_arrow
+        return [table_of(file.checked(), [*columns]) for file in self.files]
+
+    def tokens_by_class(self) -> dict[str, int]:
+        """Count the tokens of the documents of each class."""
+        return self.groups.tokens_by_class(self.tables(("doc_id", "tokens")))
 
 
 def plan_bucketed(corpus: Corpus, source: str) -> Plan:
@@ -108,7 +128,11 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
         made_of = [dump, [part.fingerprint for part in parts], *groups.made_of]
         work_bytes = sum(file.bytes for file in files)
         tasks.append(maker.task(parts[0].name, made_of, inputs, work_bytes=work_bytes))
-    classes = config.classes and ClassFacts(config.classes.score, config.classes.limits)
+    if of_source.are_counted:
+        tasks = in_large_classes(corpus, source, maker, tasks)
+    classes = config.classes and ClassFacts(
+        config.classes.score, config.classes.limits, config.classes.label or UNSET
+    )
     provenance = BucketedProvenance(
         **asdict(manifest.provenance), tokenized=manifest.fingerprint, classes=classes or UNSET
     )
@@ -117,16 +141,44 @@ def plan_bucketed(corpus: Corpus, source: str) -> Plan:
     return Plan(tasks, layout.dump() | long, provenance)
 
 
+def in_large_classes(
+    corpus: Corpus, source: str, maker: TaskMaker, tasks: Sequence[Task[WindowInputs]]
+) -> list[Task[WindowInputs]]:
+    """Give each window a group for each class that has `min_tokens` in all windows of the source.
+
+    Windows that the last run has counted are not read. Raises UsageError for too many classes.
+    """
+    config, last = corpus.settings.buckets, corpus.store.newest_or_none(BUCKETED, source)
+    numbers = [part.stats.numbers for part in last.parts] if last else []
+    known = {each.counted: each.class_tokens for each in numbers}
+    counts = [known.get(task.fingerprint) or task.payload.tokens_by_class() for task in tasks]
+    least = config.classes.min_tokens if config.classes else 0
+    large = [name for name, tokens in add_counts(counts).items() if tokens >= least]
+    try:
+        check_count(config, len(large) + corpus.settings.holds_out)
+    except ValueError as error:
+        raise UsageError(f"source {source!r}: {error}") from None
+    in_classes = list[Task[WindowInputs]]()
+    for task, tokens in zip(tasks, counts, strict=True):
+        inputs, made_of = task.payload, (task.fingerprint, large)
+        names = tuple(sorted([*inputs.groups.names, *large]))
+        groups = replace(inputs.groups, names=names)
+        inputs = replace(inputs, groups=groups, counted=task.fingerprint, class_tokens=tokens)
+        in_classes.append(maker.task(task.name, made_of, inputs, work_bytes=task.work_bytes))
+    return in_classes
+
+
 def bucket_window(task: Task[WindowInputs]) -> list[PartRecord]:
-    """Make the sequences of one window, whose documents are mapped if they are in few files."""
+    """Make the sequences of one window."""
     inputs = task.payload
-    table_of = map_arrow if len(inputs.files) <= MOST_MAPPED else read_arrow
-    tables = [table_of(file.checked(), [*inputs.columns]) for file in inputs.files]
+    tables = inputs.tables(inputs.columns)
     groups, found = inputs.groups.of_documents(tables), inputs.groups.left_out(tables)
     is_left_out = found.is_left_out if found else None
     sequences, numbers = make_sequences(
         tables, inputs.config, inputs.padding, reused_array, groups, is_left_out
     )
+    if inputs.counted:
+        numbers = structs.replace(numbers, class_tokens=inputs.class_tokens, counted=inputs.counted)
     writer = task.writer()
     writer.write_arrow("sequences", sequences.drop("tokens"))
     for number, (record, file) in enumerate(zip(inputs.records, inputs.files, strict=True)):
@@ -174,9 +226,13 @@ def warn_of_buckets(corpus: Corpus, manifest: BucketedManifest) -> Conclusion:
     numbers, layout = manifest.stats.numbers, layout_of(manifest)
     warnings = warnings_of(numbers, layout.config)
     if layout.config.classes and not layout.groups:
+        classes = layout.config.classes
+        lack = f"its filters store no {classes.score!r}"
+        if classes.is_counted:
+            lack = "its documents lack the label or score, or no class has `min_tokens`"
         warnings.append(
-            f"its filters store no {layout.config.classes.score!r} (`buckets.classes`), so that "
-            "its documents are in no class, and `upsample` draws them all alike"
+            f"{lack} (`buckets.classes`), so that its documents are in no class, and `upsample` "
+            "draws them all alike"
         )
     if long := sum(long_counts(numbers).values()):
         warnings.append(

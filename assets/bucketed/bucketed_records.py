@@ -98,6 +98,8 @@ class BucketedNumbers(msgspec.Struct, frozen=True):
     documents_held_out      documents that are held out of training; left out without `holdout`
     long_conversations      conversations longer than a sequence: those left out, and those cut
                             between turns; left out if there are none
+    class_tokens            tokens by class before the smallest have none, where they are counted
+    counted                 of one window, the fingerprint of what these are the tokens of
     """
 
     bucket_sequences: dict[str, int] = {}
@@ -116,13 +118,16 @@ class BucketedNumbers(msgspec.Struct, frozen=True):
     sequence_documents: dict[str, int] = {}
     documents_held_out: int | UnsetType = UNSET
     long_conversations: dict[str, int] | UnsetType = UNSET
+    class_tokens: dict[str, int] | UnsetType = UNSET
+    counted: str | UnsetType = UNSET
 
 
 class ClassFacts(msgspec.Struct, frozen=True):
-    """Score and limits of the classes that documents were packed in; see `DocumentClasses`."""
+    """Score, limits and label of the classes that documents were packed in: `DocumentClasses`."""
 
     score: str
     limits: tuple[float, ...]
+    label: str | UnsetType = UNSET
 
 
 class BucketedProvenance(TokenizedProvenance, frozen=True, kw_only=True):

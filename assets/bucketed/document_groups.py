@@ -1,7 +1,8 @@
 """Groups of documents that are packed by themselves, and documents that are left out.
 
 Documents that are held out of training are a group of their own (`VALIDATION`), and so is each of
-`buckets.classes`: by a score of `filtered` or of an annotator, a field of `meta`, or their tokens.
+`buckets.classes`: by a label of an annotator; by a score of `filtered` or of an annotator, a field
+of `meta`, or their tokens; or by a label and a score.
 Documents that an annotator drops, and those for training that are much like a held-out one, are in
 no sequence.
 """
@@ -79,14 +80,15 @@ class LeftOut(NamedTuple):
 class WindowGroups:
     """Names of the groups of a window's documents, sorted, and what decides them.
 
-    `by_tokens`: limits of classes by the documents' own lengths. `dropping`: what annotators that
-    drop documents say of these. `like_held_out`: ids of the documents that are left out for what
-    they share with a held-out one.
+    `by_tokens`: limits of classes by the documents' own lengths. `labelled`: what is said of their
+    labels, and the column. `dropping`: what annotators that drop documents say of these.
+    `like_held_out`: ids of the documents that are left out for what they share with a held-out one.
     """
 
     names: tuple[str, ...] = ()
     by_tokens: tuple[float, ...] = ()
     scored: ScoredParts | None = None
+    labelled: tuple[Annotations, str] | None = None
     decisions: Decisions | None = None
     dropping: tuple[Annotations, ...] = ()
     like_held_out: tuple[str, ...] = ()
@@ -97,6 +99,7 @@ class WindowGroups:
         return [
             *([self.names] if self.names else []),
             *([self.scored.fingerprints] if self.scored else []),
+            *([["label", self.labelled[0].digests]] if self.labelled else []),
             *([self.decisions.held_ids] if self.decisions and self.decisions.groups else []),
             *([["drop", each.name, each.drop, each.digests] for each in self.dropping]),
             *([["like", self.like_held_out]] if self.like_held_out else []),
@@ -107,14 +110,39 @@ class WindowGroups:
 
         Raises ValueError for a document that is newer than what decides its group.
         """
-        groups = Groups(self.names, np.zeros(sum(table.height for table in tables), np.uint8))
+        groups = Groups(self.names, np.zeros(sum(table.height for table in tables), np.uint16))
         if self.decisions is not None:
             groups = hold_out(groups, tables, self.decisions)
+        classes = self.classes_of(tables)
+        return groups if classes is None else in_classes(groups, classes)
+
+    def classes_of(self, tables: Sequence[pl.DataFrame]) -> pl.Series | None:
+        """Return the name of each document's class, String, null for none; None without classes.
+
+        Raises ValueError for a document that is newer than what decides its class.
+        """
+        marks = list[pl.Series]()
+        if self.labelled is not None:
+            said, column = self.labelled
+            found = look_up(tables, said.labels(column).with_columns(is_known=pl.lit(True)))
+            check_known(found["is_known"].null_count(), "that have labels")
+            marks.append(found["label"])
         if self.by_tokens:
-            return in_classes(groups, count_tokens(tables).astype(np.float64), self.by_tokens)
-        if self.scored is None:
-            return groups
-        return in_classes(groups, scores_of(tables, self.scored), self.scored.classes.limits)
+            lengths = count_tokens(tables).astype(np.float64)
+            marks.append(numbers_in(lengths, self.by_tokens))
+        elif self.scored is not None:
+            limits = self.scored.classes.limits
+            marks.append(numbers_in(scores_of(tables, self.scored), limits))
+        if not marks:
+            return None
+        name = pl.concat_str(pl.lit("class"), pl.all(), separator="-")
+        return pl.DataFrame(marks).select(name=name)["name"]
+
+    def tokens_by_class(self, tables: Sequence[pl.DataFrame]) -> dict[str, int]:
+        """Count the tokens of the documents of each class; ValueError as `classes_of`."""
+        table = pl.DataFrame({"name": self.classes_of(tables), "tokens": count_tokens(tables)})
+        counts = table.drop_nulls().group_by("name").agg(pl.sum("tokens")).sort("name")
+        return dict(counts.iter_rows())
 
     def left_out(self, tables: Sequence[pl.DataFrame]) -> LeftOut | None:
         """Return the documents that are left out; None if none can be.
@@ -143,7 +171,7 @@ class WindowGroups:
 class SourceGroups:
     """Groups of a source's documents: their scores, decisions and likeness, by part.
 
-    classes    names of the classes, sorted; none if the documents have no score
+    classes    names of the classes, sorted; none if the documents have no score, or are counted
     by_tokens  limits of the classes, if they are of the documents' own lengths
     scored     the filtered documents with the scores, if they are of a score of `filtered`
     decided    file of the decisions on each part, and digest of what it holds out; None: no
@@ -159,6 +187,12 @@ class SourceGroups:
     like: Mapping[str, list[str]]
     annotated: SourceAnnotations
 
+    @property
+    def are_counted(self) -> bool:
+        """Whether there are classes whose names follow from the documents."""
+        said = self.annotated.scoring or self.annotated.labelling
+        return not self.classes and bool(self.by_tokens or self.scored or said)
+
     def of_window(self, corpus: Corpus, source: str, names: Sequence[str]) -> WindowGroups:
         """Return the groups of the documents of some parts; StoreError if a part is too new."""
         decisions = decisions_on(source, self.decided, names)
@@ -167,10 +201,15 @@ class SourceGroups:
         if classes and self.annotated.scoring:
             said = self.annotated.of_parts(self.annotated.scoring, names)
             scored = ScoredParts(classes, said.files, said.digests)
+        labelled = None
+        if classes and classes.label and self.annotated.labelling:
+            said = self.annotated.of_parts(self.annotated.labelling, names)
+            labelled = said, classes.label.partition(".")[2]
         return WindowGroups(
             tuple(sorted([*self.classes, *(decisions.groups if decisions else ())])),
             self.by_tokens,
             scored,
+            labelled,
             decisions,
             tuple(self.annotated.of_parts(each, names) for each in self.annotated.dropping),
             tuple(doc_id for name in names for doc_id in self.like.get(name, ())),
@@ -182,8 +221,15 @@ def groups_of_source(corpus: Corpus, source: str) -> SourceGroups:
     classes, scored = corpus.settings.buckets.classes, scored_documents(corpus, source)
     annotated = source_annotations(corpus, source)
     by_tokens = classes.limits if classes and classes.score == TOKENS else ()
-    has_classes = scored or by_tokens or annotated.scoring
-    names = sorted(class_names(classes.limits)) if classes and has_classes else ()
+    has_score = scored or by_tokens or annotated.scoring
+    names = class_names(classes.limits) if classes and has_score and not classes.is_counted else []
+    if (
+        classes
+        and classes.label
+        and not (annotated.labelling and (has_score or not classes.limits))
+    ):
+        by_tokens, scored = (), None
+        annotated = replace(annotated, scoring=None, labelling=None)
     decided, like = decided_parts(corpus, source), left_out_documents(corpus, source)
     return SourceGroups(tuple(names), by_tokens, scored, decided, like, annotated)
 
@@ -195,7 +241,9 @@ def scored_documents(corpus: Corpus, source: str) -> Manifest[Any, Any] | None:
     the score.
     """
     classes = corpus.settings.buckets.classes
-    if classes is None or classes.score == TOKENS or corpus.settings.annotator_of(classes.score):
+    if classes is None or not classes.limits or classes.score == TOKENS:
+        return None
+    if corpus.settings.annotator_of(classes.score):
         return None
     manifest = clustered_documents(corpus, source)
     if classes.score.startswith(META) or not manifest.parts:
@@ -286,20 +334,29 @@ def hold_out(groups: Groups, tables: Sequence[pl.DataFrame], decisions: Decision
     check_known(is_held.null_count(), "that `held_out` decided on")
     if not decisions.groups:
         return groups
-    number = np.uint8(1 + groups.names.index(VALIDATION))
+    number = np.uint16(1 + groups.names.index(VALIDATION))
     of_documents = np.where(is_held.to_numpy(), number, groups.of_documents)
     return replace(groups, of_documents=of_documents)
 
 
-def in_classes(groups: Groups, scores: NDArray[np.float64], limits: Sequence[float]) -> Groups:
+def in_classes(groups: Groups, classes: pl.Series) -> Groups:
     """Put the documents of group 0 into the groups of their classes; others stay where they are.
 
-    Scores are float64 [n]; documents without one (NaN) stay in group 0.
+    Classes are String [n]; documents without one, or of one without a group, stay in group 0.
     """
-    numbers = np.array([groups.names.index(name) + 1 for name in class_names(limits)], np.uint8)
-    of_scores = numbers[np.searchsorted(limits, scores, side="right")]
-    is_scored = (groups.of_documents == 0) & ~np.isnan(scores)
-    return replace(groups, of_documents=np.where(is_scored, of_scores, groups.of_documents))
+    numbers = pl.int_range(1, len(groups.names) + 1, dtype=pl.UInt16, eager=True)
+    of_classes = classes.replace_strict([*groups.names], numbers, default=0, return_dtype=pl.UInt16)
+    is_trained = groups.of_documents == 0
+    return replace(
+        groups, of_documents=np.where(is_trained, of_classes.to_numpy(), groups.of_documents)
+    )
+
+
+def numbers_in(scores: NDArray[np.float64], limits: Sequence[float]) -> pl.Series:
+    """Return the number of each class as its name has it, String; null of no score (NaN)."""
+    of_classes = pl.Series([name.rpartition("-")[2] for name in class_names(limits)])
+    numbers = of_classes.gather(np.searchsorted(limits, scores, side="right"))
+    return pl.select(number=pl.when(pl.Series(~np.isnan(scores))).then(numbers))["number"]
 
 
 def scores_of(tables: Sequence[pl.DataFrame], parts: ScoredParts) -> NDArray[np.float64]:

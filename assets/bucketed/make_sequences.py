@@ -49,19 +49,19 @@ from resources.settings.buckets import (
     stored_lengths,
 )
 
-Arranged = tuple[Segments, Int64s, NDArray[np.uint8]]
+Arranged = tuple[Segments, Int64s, NDArray[np.uint16]]
 
 
 @dataclass(frozen=True)
 class Groups:
     """Groups of a window's documents: those of one group are packed with each other only.
 
-    `names` are those of groups 1, 2, ...; `of_documents`, uint8 [n], the group of each document, 0
-    for ordinary training.
+    `names` are those of groups 1, 2, ...; `of_documents`, uint16 [n], the group of each document,
+    0 for ordinary training.
     """
 
     names: tuple[str, ...]
-    of_documents: NDArray[np.uint8]
+    of_documents: NDArray[np.uint16]
 
 
 def make_sequences(
@@ -75,18 +75,18 @@ def make_sequences(
     """Make the sequences of a window of documents, sorted by bucket, and count them.
 
     In: one table or more, doc_id String, tokens List(UInt16 or UInt32). Out: bucket UInt8 (index
-    into the names of a `BucketLayout`), num_tokens UInt32 (without padding), tokens List
-    (`bucket_length` of them, the token `padding` at the end, and behind each document that is
-    padded), spans List(Struct{doc_id, start, length}), start and length in tokens of the document;
-    padded_length too if documents are padded. The tokens are in a `new_array`. Documents that are
-    left out (bool [n]) are in no sequence.
+    into the names of a `BucketLayout`; UInt16 if these are more than 256), num_tokens UInt32
+    (without padding), tokens List (`bucket_length` of them, the token `padding` at the end, and
+    behind each document that is padded), spans List(Struct{doc_id, start, length}), start and
+    length in tokens of the document; padded_length too if documents are padded. The tokens are in a
+    `new_array`. Documents that are left out (bool [n]) are in no sequence.
     """
     num_tokens = count_tokens(tables)
     if is_left_out is not None:
         num_tokens[is_left_out] = 0
     turns, is_whole = turns_of(tables, num_tokens), are_conversations(tables)
     kept = fit_conversations(tables, turns, config) if is_whole else turns.lengths
-    groups = groups or Groups((), np.zeros(len(num_tokens), np.uint8))
+    groups = groups or Groups((), np.zeros(len(num_tokens), np.uint16))
     of_turns = Groups(groups.names, groups.of_documents[turns.documents])
     names = document_names(tables)
     names = (near_names(tables, names) if config.neighbours else names)[turns.documents]
@@ -98,8 +98,9 @@ def make_sequences(
     in_documents = Segments(documents, starts + segments.starts, segments.lengths)
     filling = Filling(padding, config.pad_documents_to)
     frame = gather_sequences(tables, in_documents, sequence, stored, filling, new_array)
-    frame.insert_column(0, pl.Series("bucket", buckets, dtype=pl.UInt8))
     layout = BucketLayout(config, groups.names)
+    index = pl.UInt8 if len(layout.names) <= 256 else pl.UInt16
+    frame.insert_column(0, pl.Series("bucket", buckets, dtype=index))
     numbers = count_window(Window(turns.lengths, segments, sequence, used, buckets), layout)
     kept = np.bincount(turns.documents, kept, len(num_tokens)).astype(np.int64)
     if is_whole and (long := count_long(num_tokens, kept)):
@@ -131,19 +132,19 @@ def arrange(
 
     If `is_whole`, none is cut: all are at most as long as the longest sequence. `names` are those
     of `document_names`, which decide what is packed together. Returns (segments, int64 [segments],
-    uint8 [sequences]). Sequences are numbered from 0 without gaps, in no particular order.
+    uint16 [sequences]). Sequences are numbered from 0 without gaps, in no particular order.
     """
     if config.mode == "buckets":
         segments = whole(num_tokens)
         longer = np.searchsorted(np.array(config.edges), segments.lengths)
-        return segments, np.arange(len(longer)), longer.astype(np.uint8)
+        return segments, np.arange(len(longer)), longer.astype(np.uint16)
     if config.mode == "decompose":
         return _decompose(num_tokens, names, config, is_whole)
     if config.mode == "concat" and not is_whole:
         segments, sequence = cut_stream(num_tokens, config.sequence_length)
     else:
         segments, sequence = _pack(num_tokens, names, config, is_whole)
-    return segments, sequence, np.zeros(count_sequences(sequence), np.uint8)
+    return segments, sequence, np.zeros(count_sequences(sequence), np.uint16)
 
 
 def arrange_groups(
@@ -155,14 +156,14 @@ def arrange_groups(
 ) -> Arranged:
     """`arrange` the documents of each group by themselves; buckets count group after group."""
     arranged: list[tuple[Int64s, ...]] = []
-    of_sequences = [np.empty(0, np.uint8)]
+    of_sequences = [np.empty(0, np.uint16)]
     num_sequences, num_buckets = 0, len(bucket_names(config))
     for group in np.unique(groups.of_documents).tolist():
         rows = np.flatnonzero(groups.of_documents == group)
         segments, sequence, buckets = arrange(num_tokens[rows], names[rows], config, is_whole)
         documents = rows[segments.documents]
         arranged.append((documents, *segments[1:], sequence + num_sequences))
-        of_sequences.append((buckets + group * num_buckets).astype(np.uint8))
+        of_sequences.append(buckets + np.uint16(group * num_buckets))
         num_sequences += len(buckets)
     nothing = (np.empty(0, np.int64),) * 4
     columns = [np.concatenate(column) for column in zip(nothing, *arranged, strict=True)]
@@ -218,12 +219,12 @@ def _decompose(
     sequence = np.empty(len(is_rest), np.int64)
     sequence[is_rest] = packed
     sequence[~is_rest] = num_packed + np.arange(len(powers))
-    buckets = np.zeros(num_packed + len(powers), np.uint8)
+    buckets = np.zeros(num_packed + len(powers), np.uint16)
     buckets[num_packed:] = np.searchsorted(np.array(stored_lengths(config)), powers)
     return segments, sequence, buckets
 
 
-def stored_tokens(used: Int64s, buckets: NDArray[np.uint8], config: BucketConfig) -> Int64s:
+def stored_tokens(used: Int64s, buckets: NDArray[np.uint16], config: BucketConfig) -> Int64s:
     """Return the tokens of each sequence with its padding, int64 [m]."""
     lengths = np.array(stored_lengths(config), np.int64)
     return lengths[buckets % len(lengths)] if len(lengths) else used

@@ -150,13 +150,13 @@ def sum_tokens(sequence: NDArray[np.integer[Any]], lengths: Int64s) -> Int64s:
 
 
 def number_by_first_segment(
-    sequence: Int64s, bucket: NDArray[np.uint8]
-) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
+    sequence: Int64s, bucket: NDArray[np.uint16]
+) -> tuple[NDArray[np.uint32], NDArray[np.uint16]]:
     """Renumber sequences by bucket, and in each bucket by their first segment.
 
-    `sequence`, int64 [n], is that of each segment; `bucket`, uint8 [m], that of each sequence, each
-    of which has a segment. Returns the new number of each segment's sequence, and the buckets in
-    the new order. Documents that were neighbours so remain near each other.
+    `sequence`, int64 [n], is that of each segment; `bucket`, uint16 [m], that of each sequence,
+    each of which has a segment. Returns the new number of each segment's sequence, and the buckets
+    in the new order. Documents that were neighbours so remain near each other.
     """
     first = np.zeros(len(bucket), np.int64)
     first[sequence[::-1]] = np.arange(len(sequence))[::-1]  # of equal places the last one is kept

@@ -49,7 +49,7 @@ class Window(NamedTuple):
     segments: Segments
     sequence: NDArray[np.uint32]
     used: Int64s
-    buckets: NDArray[np.uint8]
+    buckets: NDArray[np.uint16]
 
 
 def count_window(window: Window, layout: BucketLayout) -> BucketedNumbers:

@@ -13,7 +13,6 @@ from assets.filtered.classifier.classifier import (
     EVERY_LANGUAGE,
     SAMPLE_DOCUMENTS,
     find_scale,
-    is_in_scale,
     score_fasttext,
     score_quality,
 )
@@ -22,6 +21,7 @@ from assets.filtered.filtered_records import QUALITY_SCALE, ScaleNumbers, ScaleP
 from assets.filtered.language.detect_language import detect_language
 from assets.filtered.normalize import normalize_text
 from assets.raw.usable_raw_files import usable_raw
+from assets.text.document_ids import is_sampled
 from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.settings.pipeline import Settings
@@ -108,7 +108,7 @@ def make_scale(task: Task[ScaleInputs]) -> list[PartRecord]:
 def scored_sample(file: PublishedFile, share: float, score: ScoreInputs) -> pl.DataFrame:
     """Return language and score of the sampled documents of a part, as `filtered` has them."""
     documents = pl.read_parquet(file.checked(), columns=["doc_id", "text"])
-    is_taken = pl.Series(is_in_scale(documents["doc_id"], share), dtype=pl.Boolean)
+    is_taken = is_sampled(documents["doc_id"], share, 0, "quality scale")
     texts = normalize_text(documents["text"].filter(is_taken), score.config.normalize)
     languages = detect_language(texts, score.config.language)["lang"]
     if score.classifier is not None:

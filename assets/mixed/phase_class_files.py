@@ -6,7 +6,7 @@ Documents without a score are in no class: they weigh 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -15,7 +15,7 @@ from assets.mixed.budgets import Classes, ClassTokens, MixError
 from assets.mixed.phase_source_files import PhaseSource, phase_source
 from resources.settings.buckets import TOKENS, split_bucket
 from resources.settings.phases import PhaseConfig, class_draws
-from resources.store.records import Manifest, as_json_object
+from resources.store.records import Manifest, add_counts, as_json_object
 
 NO_CLASS = "no-class"  # documents without a score, beside some that have one
 UNSCORED = (Fraction(1), 0)  # their weight
@@ -58,23 +58,21 @@ def classes_of(
     Classes without tokens are left out; none is returned if no document is in a class. Raises
     MixError as `drawn_source` does.
     """
-    draws = draws_of(config, source, packed)
-    by_class: dict[str, int] = dict.fromkeys([*draws, ""], 0)
-    for bucket, count in tokens:
-        by_class[split_bucket(bucket)[1]] += count
-    if not any(by_class[name] for name in draws):
-        return {}
+    by_name = ({split_bucket(bucket)[1] or NO_CLASS: count} for bucket, count in tokens if count)
+    by_class = add_counts(by_name)
+    names = by_class.keys() - {NO_CLASS}
+    draws = draws_of(config, source, packed, names)
     return {
-        drawn_name(source, f".{name}"): ClassTokens(count, *draws.get(name, UNSCORED))
+        f"{source}/{name}": ClassTokens(count, *draws.get(name, UNSCORED))
         for name, count in by_class.items()
-        if count
+        if names
     }
 
 
 def draws_of(
-    config: PhaseConfig, source: str, packed: Mapping[str, Any] | None
+    config: PhaseConfig, source: str, packed: Mapping[str, Any] | None, names: Iterable[str]
 ) -> dict[str, tuple[Fraction, int]]:
-    """Return weight and length of the classes that a source was packed in, by name."""
+    """Return weight and length of some classes that a source was packed in, by name."""
     key = weighing_key(config)
     if packed is None or (config.lengths and packed["score"] != TOKENS):
         classes = "classes" if packed is None else "classes by length"
@@ -83,7 +81,7 @@ def draws_of(
             "Materialize `bucketed` and `sharded` for it first."
         )
     try:
-        return class_draws(config, packed["limits"])
+        return class_draws(config, packed["limits"], names)
     except ValueError as error:
         raise MixError(
             f"phase {config.name!r}, `{key}`: {error}. {source!r} was packed in these classes: "
@@ -120,13 +118,16 @@ def check_loss_weights(config: PhaseConfig, sources: Iterable[PhaseSource]) -> N
         )
 
 
-def check_classes(config: PhaseConfig, classes: Mapping[str, Sized]) -> None:
-    """Raise MixError if a phase weighs classes, and no document of its sources is in one.
-
-    In: what is drawn of the classes of each source, by source.
-    """
-    if config.upsample is not None and not any(classes.values()):
-        names = ", ".join(map(repr, classes))
+def check_classes(config: PhaseConfig, sources: Iterable[PhaseSource]) -> None:
+    """Raise MixError if a phase weighs a class that no document of its sources is in."""
+    drawn = {unit.name.partition("/")[2] for source in sources for unit in source.classes}
+    if isinstance(config.upsample, dict) and (unknown := sorted({*config.upsample} - drawn)):
+        raise MixError(
+            f"phase {config.name!r} weighs {unknown[0]!r} (`upsample`), a class that no document "
+            f"of its sources is in; there are: {', '.join(sorted(drawn)) or 'none'}"
+        )
+    if config.upsample is not None and not drawn:
+        names = ", ".join(repr(source.name) for source in sources)
         raise MixError(
             f"phase {config.name!r} has `upsample`, but no document of {names} has the score of "
             "`buckets.classes`. Take `upsample` out, or a score that `filtered` stores for them."

@@ -87,7 +87,7 @@ def plan_from_shards(
     try:
         sources = [drawn_source(config, manifest) for manifest in manifests]
         one_tokenizer(config.name, manifests)
-        check_classes(config, {source.name: source.classes for source in sources})
+        check_classes(config, sources)
         check_loss_weights(config, sources)
         if config.formats:
             check_flat(config.name, sources)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from assets.deduped.deduped_records import DEDUPED
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from assets.report.drift import judge_drift
+from assets.text.document_ids import doc_heads
 from assets.text.table_rows import count_bytes
 from assets.tokenized.chat_template_files import (
     find_template,
@@ -25,7 +26,6 @@ from assets.tokenized.encode_chats import EncodedChats, encode_chats
 from assets.tokenized.encode_documents import (
     TokenFormat,
     count_ids,
-    doc_heads,
     doc_index,
     encode_documents,
 )

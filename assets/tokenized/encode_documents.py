@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from assets.text.document_ids import doc_heads
 from assets.text.list_columns import list_series
 from assets.tokenized.encoders import Encoder, Encoders, Ids, Offsets, ReferenceEncoder
 from assets.tokenized.fill_in_the_middle import (
@@ -270,12 +271,6 @@ def count_ids(tokens: pl.Series, vocab_size: int) -> NDArray[np.uint64]:
 
     counts: NDArray[np.uint64] = count_each(tokens.explode().to_numpy(), vocab_size)
     return counts
-
-
-def doc_heads(doc_ids: pl.Series) -> NDArray[np.uint64]:
-    """Return the first 16 hex digits of each doc_id as a number."""
-    heads = doc_ids.str.slice(0, 16).str.to_integer(base=16, dtype=pl.UInt64)
-    return heads.to_numpy()
 
 
 def doc_index(doc_ids: pl.Series) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:

@@ -20,8 +20,8 @@ import polars as pl
 from assets.deduped.deduped_records import DEDUPED, DedupedManifest
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept_ids, read_some
 from assets.text.chat_messages import without_marks
+from assets.text.document_ids import doc_heads
 from assets.text.table_rows import count_bytes
-from assets.tokenized.encode_documents import doc_heads
 from assets.tokenized.tokenized_records import SampledParts
 from corpus_loader.permutation import derive_key, mix64
 from resources.corpus import Corpus

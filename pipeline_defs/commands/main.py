@@ -104,6 +104,10 @@ VERBS: Mapping[str, Mapping[str, Verb | Noun]] = {  # by group
             "look.annotations:show_annotations",
             "Show what annotators say of documents, and what a condition would drop.",
         ),
+        "topics": (
+            "look.topics:show_topics",
+            "Show the documents of each topic and source, or find topics again.",
+        ),
         "contamination": Noun(
             "Look at the items of evaluation sets in documents.",
             {

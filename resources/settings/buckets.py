@@ -1,4 +1,4 @@
-"""`buckets`: training sequences from documents, and classes of them by quality or length.
+"""`buckets`: training sequences from documents, and classes of them by label, quality or length.
 
 The modes and their costs are in docs/packing.md.
 """
@@ -27,12 +27,18 @@ Steps = tuple[tuple[float, float], ...]  # (border, weight): of scores below the
 
 
 class DocumentClasses(FrozenModel):
-    """Classes of documents by a score: documents of a class are packed with each other.
+    """Classes of documents by a label, a score, or both: those of a class are packed together.
 
     Olmo 3 is trained on a mix of such classes: the lowest 40 % of its web pages are left out, the
     highest 5 % are repeated up to seven times (Dolma 3, Olmo team 2025).
     """
 
+    label: str | None = Field(
+        default=None,
+        exclude_if=lambda label: label is None,  # configs without it keep their fingerprints
+        description="label of an annotator, such as topics.topic: each label is a class, class-art "
+        "or, with limits, class-art-0, class-art-1. Documents without the label are in no class",
+    )
     score: str = Field(
         default=PERCENTILE,
         min_length=1,
@@ -42,11 +48,31 @@ class DocumentClasses(FrozenModel):
         "documents do not move earlier ones",
     )
     limits: Annotated[tuple[float, ...], ASCENDING] = Field(
+        default=(),
         min_length=1,
+        exclude_if=lambda limits: not limits,
         description="ascending scores at which a class ends and the next begins: [0.4, 0.95] makes "
         "class-0 below 0.4, class-1 from 0.4 on, class-2 from 0.95 on. Documents without the score "
-        "are in no class",
+        "are in no class. Without limits classes are by `label` alone",
     )
+    min_tokens: int = Field(
+        default=0,
+        ge=0,
+        exclude_if=lambda tokens: not tokens,  # configs without it keep their fingerprints
+        description="documents of a class with fewer tokens in its source are in no class there",
+    )
+
+    @model_validator(mode="after")
+    def check_limits(self) -> Self:
+        """Refuse classes by nothing, and a score without limits."""
+        if not self.limits and (self.label is None or self.score != PERCENTILE):
+            raise ValueError("`limits` are missing, at which classes by `score` end")
+        return self
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the classes of a source depend on its documents."""
+        return self.label is not None or self.min_tokens > 0
 
 
 def class_names(limits: Sequence[float]) -> list[str]:
@@ -118,7 +144,8 @@ def told(limits: Iterable[float]) -> str:
 
 Mode = Literal["pack", "buckets", "concat", "decompose"]
 MAX_SEQUENCE_LENGTH = 1 << 24
-MOST_BUCKETS = 256  # a bucket's index is a UInt8, over all groups
+# Each is a shard at least of every source and generation, and a look at each part for its rows.
+MOST_BUCKETS = 4096
 LONG = "long_conversations"  # in the fingerprints of conversations alone
 PAD = "pad_documents_to"
 PACKING_KEYS = ("sequence_length", "max_documents", "seed")
@@ -168,7 +195,7 @@ class BucketConfig(FrozenModel):
     edges: Annotated[tuple[Annotated[int, Field(ge=1)], ...], ASCENDING] = Field(
         default=(128, 256, 512, 1024),
         min_length=1,
-        max_length=MOST_BUCKETS - 1,
+        max_length=255,
         description="buckets: longest sequence of each bucket, in tokens; one more bucket takes "
         "longer sequences",
     )
@@ -235,7 +262,7 @@ class BucketConfig(FrozenModel):
 
     classes: DocumentClasses | None = Field(
         default=None,
-        description="classes of documents by quality or length, each packed by itself, for "
+        description="classes of documents by label, quality or length, each packed by itself, for "
         "`upsample` or `lengths` of a phase; null: all documents are packed together",
     )
 
@@ -306,14 +333,14 @@ def bucket_names(config: BucketConfig) -> list[str]:
 
 
 def check_count(config: BucketConfig, num_groups: int) -> None:
-    """Raise ValueError if the buckets of ordinary training and of groups are more than 256."""
+    """Raise ValueError if the buckets of ordinary training and of groups are too many."""
     lengths = len(bucket_names(config))
     if lengths * (num_groups + 1) > MOST_BUCKETS:
         key = "raise `min_length`" if config.mode == "decompose" else "give fewer `edges`"
         raise ValueError(
             f"{lengths} lengths of rows in each of {num_groups + 1} groups of documents (those "
             f"without a class are one) make {lengths * (num_groups + 1)} buckets; there can be "
-            f"{MOST_BUCKETS}. Give fewer `classes.limits`, or {key}"
+            f"{MOST_BUCKETS}. Give fewer `classes.limits`, raise `classes.min_tokens`, or {key}"
         )
 
 

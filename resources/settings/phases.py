@@ -27,7 +27,6 @@ from resources.settings.buckets import (
     Steps,
     check_steps,
     class_lengths,
-    class_names,
     class_weights,
     exact,
 )
@@ -53,6 +52,9 @@ class Continued(FrozenModel):
     )
 
 
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+SOME = Field(min_length=1)
+Upsample = Annotated[Steps, SOME] | Annotated[dict[str, NonNegative], SOME]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -146,14 +148,14 @@ class PhaseConfig(FrozenModel):
     buckets: Annotated[tuple[str, ...], EACH_ONCE] | None = Field(
         default=None, min_length=1, description="buckets that the phase draws from; null: all"
     )
-    upsample: Steps | None = Field(
+    upsample: Upsample | None = Field(
         default=None,
-        min_length=1,
         exclude_if=lambda steps: steps is None,  # phases without it keep their fingerprints
         description="pairs [border, weight] by ascending score: how often the classes of "
         "`buckets.classes` up to each border are drawn, relative to each other. [[0.4, 0], "
         "[0.95, 1], [1.0, 7]] leaves out scores below 0.4 and draws those from 0.95 on seven "
-        "times; null: all classes alike",
+        "times. Or the weight of each class by name, of all sources: {class-art: 2}; others have "
+        "1. null: all classes alike",
     )
     lengths: dict[Annotated[int, Field(ge=0)], float] | None = Field(
         default=None,
@@ -163,7 +165,7 @@ class PhaseConfig(FrozenModel):
         "so many tokens on: {0: 0.4, 8192: 0.3, 32768: 0.3}. It needs `buckets.classes: {score: "
         "tokens, limits: [8192, 32768]}`; the shares of the sources stay as they are",
     )
-    loss_weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None = Field(
+    loss_weights: dict[str, NonNegative] | None = Field(
         default=None,
         min_length=1,
         exclude_if=lambda weights: weights is None,  # phases without it keep their fingerprints
@@ -208,11 +210,11 @@ class PhaseConfig(FrozenModel):
 
     @field_validator("upsample")
     @classmethod
-    def check_upsample(cls, steps: Steps | None) -> Steps | None:
-        """Refuse borders that do not ascend, and weights that are negative or all 0."""
-        if steps is not None:
-            check_steps(steps)
-        return steps
+    def check_upsample(cls, given: Upsample | None) -> Upsample | None:
+        """Refuse borders that do not ascend, and their weights that are negative or all 0."""
+        if isinstance(given, tuple):
+            check_steps(given)
+        return given
 
     @field_validator("lengths")
     @classmethod
@@ -346,19 +348,26 @@ class PhaseConfig(FrozenModel):
             yield ("one_epoch_of",), self.one_epoch_of
 
 
-def class_draws(phase: PhaseConfig, limits: Sequence[float]) -> dict[str, tuple[Fraction, int]]:
+def class_draws(
+    phase: PhaseConfig, limits: Sequence[float], names: Iterable[str]
+) -> dict[str, tuple[Fraction, int]]:
     """Return how a phase draws each class: its weight and 0, or by `lengths` a share and its key.
 
-    The share is that of all classes of its key together. Raises ValueError for borders that are no
-    limits of classes.
+    The share is that of all classes of its key together. The names of classes with limits end with
+    their number. Raises ValueError for borders that are no limits of classes.
     """
+    if isinstance(phase.upsample, dict):
+        weights = dict.fromkeys(names, 1.0) | phase.upsample
+        return {name: (exact(weight), 0) for name, weight in weights.items()}
+    if not limits:
+        raise ValueError("classes by a label alone have no borders: weigh them by their names")
     if phase.lengths is not None:
         keys = class_lengths(phase.lengths, limits)
         draws = [(exact(phase.lengths[key]), key) for key in keys]
     else:
         assert phase.upsample is not None, "the phase draws classes"
         draws = [(weight, 0) for weight in class_weights(phase.upsample, limits)]
-    return dict(zip(class_names(limits), draws, strict=True))
+    return {name: draws[int(name.rpartition("-")[2])] for name in names}
 
 
 class ValidationPhase(PhaseConfig):

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from corpus_loader.places.url_secrets import redacted
-from resources.settings.annotations import Annotator
+from resources.settings.annotations import Annotator, FileAnnotator, TopicsAnnotator
 from resources.settings.buckets import (
     PERCENTILE,
     TOKENS,
@@ -239,27 +239,28 @@ class Settings(FrozenModel):
         for index, name in enumerate(names):
             if name in names[:index]:
                 yield ("annotations", index, "name"), f"{name!r} is there twice. Rename one"
-        score = self.buckets.classes.score if self.buckets.classes else ""
-        name, _, column = score.partition(".")
-        if name in names and self.annotator_of(score) is None:
-            columns = self.annotations[names.index(name)].columns
-            numbers = [each for each, kind in columns.items() if kind == "number"]
-            known = ", ".join(numbers) or "none"
-            yield (
-                ("buckets", "classes", "score"),
-                f"{column!r} is no number of the annotator {name!r}; its numbers are {known}",
-            )
+        classes = self.buckets.classes
+        named = classes and (("score", "number", classes.score), ("label", "label", classes.label))
+        for key, kind, given in named or ():
+            is_meant = kind == "label" or (given or "").partition(".")[0] in names
+            if given and is_meant and self.annotator_of(given, kind) is None:
+                all_columns = ((each.name, each.given_columns.items()) for each in self.annotations)
+                known = [f"{n}.{c}" for n, columns in all_columns for c, k in columns if k == kind]
+                there = ", ".join(known) or "none"
+                message = f"{given!r} is no {kind} of an annotator; there are: {there}"
+                yield ("buckets", "classes", key), message
 
-    def annotator_of(self, score: str) -> Annotator | None:
-        """Return the annotator that a score of classes is of: `edu` of edu.score; None if none."""
-        name, _, column = score.partition(".")
-        found = (a for a in self.annotations if a.name == name)
-        return next((a for a in found if a.columns.get(column) == "number"), None)
+    def annotator_of(self, name: str | None, kind: str = "number") -> Annotator | None:
+        """Return the annotator that a number or label is of: `edu` of edu.score; None if none."""
+        annotator, _, column = (name or "").partition(".")
+        found = (a for a in self.annotations if a.name == annotator)
+        return next((a for a in found if a.given_columns.get(column) == kind), None)
 
     def class_faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield (key path, message) of classes without scores, and of phases beside classes."""
         classes = self.buckets.classes
-        if classes is not None and classes.score == PERCENTILE and not self.has_percentiles():
+        is_ranked = classes is not None and classes.limits and classes.score == PERCENTILE
+        if is_ranked and not self.has_percentiles():
             yield (
                 ("buckets", "classes", "score"),
                 f"no source has {PERCENTILE!r}: set `filters.rules.quality.min_percentile` to 0, "
@@ -281,7 +282,7 @@ class Settings(FrozenModel):
                 yield place, "weighs classes, of which there are none: set `buckets.classes`"
                 continue
             try:
-                class_draws(phase, classes.limits)
+                class_draws(phase, classes.limits, ())
             except ValueError as error:
                 yield place, str(error)
 
@@ -338,7 +339,13 @@ class Settings(FrozenModel):
         for index, evaluation_set in enumerate(sets):
             yield ("dedup", "decontamination", "sets", index), evaluation_set
         for index, annotator in enumerate(self.annotations):
-            yield ("annotations", index), annotator
+            if isinstance(annotator, FileAnnotator):
+                yield ("annotations", index), annotator
+
+    @property
+    def topics(self) -> list[TopicsAnnotator]:
+        """The annotators that find topics in the corpus."""
+        return [each for each in self.annotations if isinstance(each, TopicsAnnotator)]
 
     def is_chat(self, name: str) -> bool:
         """Return whether a source of that name is made of conversations."""

@@ -10,10 +10,13 @@ from prelude import Any, Path, pl, pytest
 from verbs import Cli
 
 from assets.annotated.answer_files import find_answer_files, read_answers
+from assets.bucketed.annotated_files import label_name
+from assets.bucketed.asset import plan_bucketed
 from assets.bucketed.bucketed_records import BUCKETED, layout_of
 from pipeline_defs.corpus_tables import newest_tables
 from resources.errors import InputError
-from resources.settings.annotations import Annotator
+from resources.settings.annotations import FileAnnotator
+from resources.settings.pipeline import SettingsError
 
 EDU: dict[str, Any] = {
     "name": "edu",
@@ -129,7 +132,7 @@ def test_a_condition_leaves_documents_out_and_has_a_fate(
     told = cli.out("trace", ids[3])
     assert "score 3, topic topic 1: in no sequence for it" in " ".join(told.split())
     assert cli.json("trace", ids[-1])["annotations"][0]["columns"]["score"] is None
-    assert newest_tables(corpus)["annotated"].rows() == [("prose", "edu", len(ids), 20, 5)]
+    assert newest_tables(corpus)["annotated"].rows() == [("prose", "edu", len(ids), 20, 0, 5)]
 
     asked = cli.json("annotations", "--drop", "topic = 'topic 1'")
     assert [(row["when"], row["documents"]) for row in asked["dropped"]] == [
@@ -172,6 +175,125 @@ def test_documents_are_in_classes_by_a_number_of_an_annotator(tmp_path: Path, bu
 
     assert by_class(corpus) == {"class-0": {*ids[:5]}, "class-1": {*ids[5:20]}, "": {*ids[20:]}}
     assert layout_of(corpus.store.newest(BUCKETED, "notes")).groups == ()
+
+
+def labelled(corpus: Any, labels: dict[str, str], scored: list[str]) -> None:
+    """Write a file of topics, and another of scores: 0, 1, 2, ... of these documents."""
+    topics = [{"doc_id": doc_id, "topic": label} for doc_id, label in labels.items()]
+    write_jsonl(corpus.config.parent / "topics/a.jsonl", topics)
+    numbers = [{"doc_id": doc_id, "score": n} for n, doc_id in enumerate(scored)]
+    write_jsonl(corpus.config.parent / "scores/a.jsonl", numbers)
+
+
+def classes_by(folder: Path, build: Build, labels: list[str], **classes: Any) -> Any:
+    """Build a corpus of which the first documents of prose have these labels, and all a score."""
+    topics = EDU | {
+        "name": "topics",
+        "where": "topics/*",
+        "columns": {"topic": "label"},
+        "min_matched": 0,
+    }
+    quality = EDU | {"columns": {"score": "number"}}
+    buckets = {"mode": "pack", "sequence_length": 64, "classes": classes}
+    corpus = annotated_corpus(folder, annotations=[topics, quality], buckets=buckets)
+    build(corpus, *UP_TO_TOKENIZED)
+    ids = prose_ids(corpus)
+    labelled(corpus, dict(zip(ids, labels, strict=False)), ids)
+    build(corpus, *ANNOTATED)
+    return corpus
+
+
+def test_each_label_is_a_class(tmp_path: Path, build: Build) -> None:
+    labels = ["art", "C++", "validation", "art", "C#", "no-class", "zoo"] * 2
+    corpus = classes_by(tmp_path, build, labels, label="topics.topic")
+    ids = prose_ids(corpus)
+
+    found = by_class(corpus)
+
+    assert found.pop("") == {*ids[14:]}
+    expected = {f"class-{label_name(label)}": set[str]() for label in labels}
+    for doc_id, label in zip(ids, labels, strict=False):
+        expected[f"class-{label_name(label)}"].add(doc_id)
+    assert found == expected
+    assert layout_of(corpus.store.newest(BUCKETED, "notes")).groups == ()
+
+
+def test_classes_are_by_a_label_and_a_score(tmp_path: Path, build: Build) -> None:
+    by = {"label": "topics.topic", "score": "edu.score", "limits": [4, 8]}
+    corpus = classes_by(tmp_path, build, ["art", "a-1"] * 6, **by)
+    ids = prose_ids(corpus)
+
+    expected = {f"class-art-{n}": {ids[4 * n], ids[4 * n + 2]} for n in range(3)}
+    expected |= {f"class-a-1-{n}": {ids[4 * n + 1], ids[4 * n + 3]} for n in range(3)}
+    assert by_class(corpus) == expected | {"": {*ids[12:]}}
+
+
+def test_small_classes_are_in_no_class(tmp_path: Path, build: Build) -> None:
+    """The tokens of a class are those of all its documents in the source."""
+    labels = ["art"] * 5 + ["law"] * 2 + ["zoo"]
+    corpus = classes_by(tmp_path, build, labels, label="topics.topic")
+    ids, numbers = prose_ids(corpus), corpus.store.newest(BUCKETED, "prose").stats.numbers
+    tokens = numbers.class_tokens
+    assert {f"64.{name}": tokens[name] for name in tokens}.items() < numbers.bucket_tokens.items()
+    buckets = yaml.safe_load(corpus.config.read_text())["buckets"]
+
+    def built(least: int) -> dict[str, set[str]]:
+        classes = buckets["classes"] | {"min_tokens": least}
+        build(with_settings(corpus, buckets=buckets | {"classes": classes}), "bucketed")
+        return by_class(corpus)
+
+    exactly = built(tokens["class-law"])
+    assert exactly == {"class-art": {*ids[:5]}, "class-law": {*ids[5:7]}, "": {*ids[7:]}}
+    assert built(tokens["class-law"] + 1) == {"class-art": {*ids[:5]}, "": {*ids[5:]}}
+    assert built(10**9) == {"": {*ids}}
+
+
+def test_a_window_that_was_counted_is_not_read_again(tmp_path: Path, build: Build) -> None:
+    corpus = classes_by(tmp_path, build, ["art"] * 5, label="topics.topic", min_tokens=2)
+    manifest = corpus.store.newest("tokenized", "prose")
+    files = [corpus.store.part_file(manifest, part, "tokens") for part in manifest.parts]
+
+    planned = plan_bucketed(corpus, "prose")
+    for file in files:
+        file.unchecked_path.unlink()
+
+    assert plan_bucketed(corpus, "prose") == planned
+    again = corpus.store.newest(BUCKETED, "prose").parts
+    assert [task.fingerprint for task in planned.tasks] == [part.fingerprint for part in again]
+
+
+def test_more_classes_than_there_can_be_are_refused(tmp_path: Path, build: Build) -> None:
+    corpus = classes_by(tmp_path, build, [f"t{n}" for n in range(20)], label="topics.topic")
+    buckets = {"mode": "buckets", "edges": [*range(1, 256)], "classes": {"label": "topics.topic"}}
+
+    many = r"source 'prose': 256 lengths .* 21 groups .* 4096.*raise `classes.min_tokens`"
+    with pytest.raises(dg.Failure, match=many):
+        build(with_settings(corpus, buckets=buckets), "bucketed")
+
+
+def test_a_phase_weighs_a_class_of_all_sources_by_name(tmp_path: Path, build: Build) -> None:
+    corpus = classes_by(tmp_path, build, ["art", "law", "zoo"] * 4, label="topics.topic")
+    build(corpus, "sharded")
+    phase = {"name": "main", "weights": {"prose": 1, "notes": 1}, "tokens": 2000, "max_epochs": 99}
+
+    def mixed(upsample: Any) -> Any:
+        phases = [phase | {"upsample": upsample}]
+        return with_settings(corpus, phases=phases)
+
+    build(mixed({"class-art": 2, "class-law": 0, "no-class": 0.5}), "mixed")
+    shares = corpus.store.newest("mixed", "main").parts[0].stats.numbers["mix"]
+    names = {"prose/class-art", "prose/class-law", "prose/class-zoo", "prose/no-class", "notes"}
+    assert {*shares} == names
+    assert shares["prose/class-law"]["realised_tokens"] == 0
+    epochs = {name: shares[name]["epochs"] for name in shares}
+    assert epochs["prose/class-art"] == pytest.approx(2 * epochs["prose/class-zoo"], rel=0.05)
+    assert epochs["prose/no-class"] == pytest.approx(epochs["prose/class-zoo"] / 2, rel=0.05)
+
+    unknown = "weighs 'class-x' .*that no document .*: class-art, class-law, class-zoo, no-class"
+    with pytest.raises(dg.Failure, match=unknown):
+        build(mixed({"class-x": 2}), "mixed")
+    with pytest.raises(SettingsError, match="by a label alone have no borders"):
+        mixed([[0.5, 1], [1, 2]])
 
 
 def test_a_phase_draws_of_more_than_ten_classes(tmp_path: Path, build: Build) -> None:
@@ -269,7 +391,7 @@ def test_answers_are_read_with_the_readers_of_sources(tmp_path: Path) -> None:
     lines = b'{"url":"https://a.example/","score":1.5}\n{"url":"https://b.example/","score":"x"}\n'
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines))
     pl.DataFrame({"url": ["c", None], "score": [3, 4]}).write_parquet(tmp_path / "b.parquet")
-    annotator = Annotator.model_validate(
+    annotator = FileAnnotator.model_validate(
         {"name": "edu", "where": str(tmp_path / "*"), "by": "url", "columns": {"score": "number"}}
     )
     files = find_answer_files(annotator, tmp_path, tmp_path / "downloads")
@@ -285,7 +407,7 @@ def test_answers_are_read_with_the_readers_of_sources(tmp_path: Path) -> None:
 
 def test_a_file_without_the_key_is_refused_by_name(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "a.jsonl", [{"url": "a", "score": 1}])
-    annotator = Annotator.model_validate(
+    annotator = FileAnnotator.model_validate(
         {"name": "edu", "where": str(tmp_path / "*"), "columns": {"score": "number"}}
     )
     [file] = find_answer_files(annotator, tmp_path, tmp_path / "downloads")

@@ -1,12 +1,20 @@
 """Groups of documents: packed by themselves, with buckets and identities of their own."""
 
+import re
+
 from msgspec import UNSET, structs
 from prelude import Any, ValidationError, assert_frame_equal, given, np, pl, pytest, settings, st
 
+from assets.bucketed.annotated_files import label_name
 from assets.bucketed.bucketed_records import BucketedNumbers
 from assets.bucketed.make_sequences import Groups, make_sequences
 from assets.bucketed.sequences import sequence_ids
-from resources.settings.buckets import BucketConfig, BucketLayout, bucket_names, split_bucket
+from resources.settings.buckets import (
+    BucketConfig,
+    BucketLayout,
+    bucket_names,
+    split_bucket,
+)
 
 END = 65_000
 NAMES = ("class-1", "validation")
@@ -121,6 +129,50 @@ def test_a_layout_names_buckets_group_after_group() -> None:
     assert split_bucket("2048") == ("2048", "")
 
 
+def test_forty_topics_of_five_qualities_are_packed_by_themselves() -> None:
+    names = sorted(f"class-topic{topic}-{number}" for topic in range(40) for number in range(5))
+    config, table = MODES["decompose"], tokenized([8] * 200)
+    groups = Groups((*names, "validation"), np.arange(1, 201, dtype=np.uint16))
+
+    sequences, counts = make_sequences([table], config, END, groups=groups)
+
+    layout = BucketLayout(config, groups.names)
+    assert len(layout.names) == 3 * 202
+    assert sequences["bucket"].dtype == pl.UInt16
+    assert [layout.names[bucket] for bucket in sequences["bucket"]] == [f"8.{n}" for n in names]
+    assert counts.bucket_tokens == dict.fromkeys(bucket_names(config), 0) | {
+        f"8.{name}": 8 for name in names
+    }
+    assert len(np.unique(sequence_ids(sequences, layout), axis=0)) == 200
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("finance_and_business", "finance_and_business"),
+        ("C", "C"),
+        ("C++", "C-f1deb75fa21d"),
+        ("C#", ""),
+        ("../a.b/c", ""),
+        ("数学", ""),
+        ("", ""),
+        ("x" * 65, ""),
+        ("C-f1deb75fa21d", ""),  # as a label, it is another one than "C++"
+        ("f1deb75fa21d", ""),
+        ("a\n", ""),
+    ],
+)
+def test_names_of_labels_are_fit_for_paths(label: str, name: str) -> None:
+    assert re.fullmatch("[A-Za-z0-9_-]{1,64}", label_name(label))
+    assert label_name(label) == name or not name
+
+
+@given(st.text(alphabet="aA0_-. /+", max_size=6), st.text(alphabet="aA0_-. /+", max_size=6))
+def test_no_two_labels_have_one_name(one: str, other: str) -> None:
+    assert (label_name(one) == label_name(other)) == (one == other)
+    assert label_name(label_name(one)) != label_name(other) or label_name(one) == other
+
+
 def test_groups_are_sorted_and_as_many_buckets_as_an_index_can_name() -> None:
     with pytest.raises(ValueError, match="sorted"):
         BucketLayout(BucketConfig(), ("validation", "class-1"))
@@ -132,14 +184,14 @@ def test_groups_are_sorted_and_as_many_buckets_as_an_index_can_name() -> None:
     ("config", "limits", "message"),
     [
         (
-            {"mode": "buckets", "edges": range(1, 86)},
-            [0.4, 0.9],
-            "86 lengths .* 4 groups .* 344 .*edges",
+            {"mode": "buckets", "edges": range(1, 256)},
+            [i / 20 for i in range(1, 17)],
+            "256 lengths .* 18 groups .* 4608 .*edges",
         ),
         (
             {"mode": "decompose", "sequence_length": 1 << 24, "min_length": 1},
-            [i / 10 for i in range(1, 10)],
-            "25 lengths of rows in each of 11 groups .* 275 buckets.*`min_length`",
+            [i / 200 for i in range(1, 164)],
+            "25 lengths of rows in each of 165 groups .* 4125 buckets.*`min_length`",
         ),
     ],
 )
@@ -150,5 +202,5 @@ def test_more_buckets_than_an_index_can_name_are_refused(
         BucketConfig.model_validate({"classes": {"limits": limits}} | config)
     with pytest.raises(ValueError, match=message):
         BucketLayout(
-            BucketConfig.model_validate(config), tuple(f"g{i}" for i in range(len(limits) + 1))
+            BucketConfig.model_validate(config), tuple(f"g{i:03}" for i in range(len(limits) + 1))
         )

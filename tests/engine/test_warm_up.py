@@ -73,6 +73,10 @@ def test_compiled_kernels_and_stages_without_kernels_are_not_compiled(
         ({"dedup": {"substrings": {}}}, {"word_runs"}),
         ({"dedup": {"clusters": "components"}}, {"component_survivors"}),
         ({"classifier": {"good": ["prose"], "bad": ["notes"]}}, {"word_features"}),
+        (
+            {"annotations": [{"name": "about", "kind": "topics"}]},
+            {"nearest_centres", "word_vectors", "word_features"},
+        ),
     ],
 )
 def test_modules_that_the_settings_do_not_call_are_not_compiled(

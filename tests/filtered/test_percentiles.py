@@ -7,9 +7,9 @@ from assets.filtered.classifier.classifier import (
     STEPS,
     QualityScale,
     find_scale,
-    is_in_scale,
     percentiles,
 )
+from assets.text.document_ids import is_sampled
 from corpus_loader.permutation import derive_key, mix64
 
 
@@ -96,12 +96,15 @@ def test_a_scale_is_read_as_it_was_written() -> None:
 def test_the_sample_is_golden_and_about_its_share() -> None:
     doc_ids = pl.Series([f"{number:016x}{0:016x}" for number in range(4_000)])
 
-    taken = is_in_scale(doc_ids, 0.1)
+    taken = is_sampled(doc_ids, 0.1, 0, "quality scale")
 
     assert np.flatnonzero(taken)[:8].tolist() == GOLDEN
     assert 340 < taken.sum() < 460
-    assert is_in_scale(doc_ids, 1).all() and not is_in_scale(doc_ids, 0).any()
-    assert (is_in_scale(doc_ids, 0.2) | ~taken).all()
+    assert (
+        is_sampled(doc_ids, 1, 0, "quality scale").all()
+        and not is_sampled(doc_ids, 0, 0, "quality scale").any()
+    )
+    assert (is_sampled(doc_ids, 0.2, 0, "quality scale") | ~taken).all()
 
 
 GOLDEN = [2, 9, 17, 19, 23, 51, 58, 70]  # another sample: the scales of all sources change

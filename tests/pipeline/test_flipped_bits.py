@@ -67,7 +67,12 @@ READ = {
         "deduped": ["filtered", "kept"],
         "held_out": ["decisions"],
     },
-    "annotated": {"deduped": ["filtered", "kept"], "annotators": ["answers"]},
+    "annotation_models": {"deduped": ["filtered", "kept"]},
+    "annotated": {
+        "deduped": ["filtered", "kept"],
+        "annotators": ["answers"],
+        "annotation_models": ["model"],
+    },
     "bucketed": {
         "tokenized": ["tokens"],
         "held_out": ["decisions"],

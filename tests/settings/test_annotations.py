@@ -111,4 +111,22 @@ def test_classes_are_by_a_number_of_an_annotator(tmp_path: Path) -> None:
         load_settings(config)
 
     assert "'edu' is there twice" in str(error.value)
-    assert "'topic' is no number of the annotator 'edu'; its numbers are score" in str(error.value)
+    assert "'edu.topic' is no number of an annotator; there are: edu.score" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ({"label": "edu.score"}, "'edu.score' is no label of an annotator; there are: edu.topic"),
+        ({"label": "topic"}, "'topic' is no label of an annotator"),
+        ({"label": "edu.topic", "score": "meta.n"}, "`limits` are missing"),
+        ({}, "`limits` are missing"),
+    ],
+)
+def test_classes_are_by_a_label_of_an_annotator(
+    classes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    config = write_corpus(tmp_path, annotations=[EDU], buckets={"classes": classes})
+
+    with pytest.raises(SettingsError, match=message):
+        load_settings(config)

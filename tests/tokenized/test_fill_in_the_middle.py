@@ -5,9 +5,10 @@ from functools import cache
 from prelude import given, hashlib, json, np, pl, pytest, settings, st
 from small_tokenizer import VOCAB_SIZE, sample_texts
 
+from assets.text.document_ids import doc_heads
 from assets.tokenized import encode_documents as module
 from assets.tokenized import text_pieces
-from assets.tokenized.encode_documents import TokenFormat, doc_heads, encode_documents
+from assets.tokenized.encode_documents import TokenFormat, encode_documents
 from assets.tokenized.encoders import Encoders, load_encoders
 from assets.tokenized.fill_in_the_middle import (
     NO_ID,

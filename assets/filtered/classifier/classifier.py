@@ -243,13 +243,6 @@ class QualityScale:
         return cls({lang: np.array(values, np.float64) for lang, values in table.iter_rows()})
 
 
-def is_in_scale(doc_ids: pl.Series, share: float) -> NDArray[np.bool_]:
-    """Select a seeded sample of documents by their ids, bool [n]: about `share` (0 to 1)."""
-    heads = doc_ids.str.slice(0, 16).str.to_integer(base=16, dtype=pl.UInt64).to_numpy()
-    chance = mix64(heads ^ np.uint64(derive_key(0, "quality scale"))).astype(np.float64)
-    return chance < share * 2.0**64
-
-
 def find_scale(sample: pl.DataFrame) -> QualityScale:
     """Return the scale of a sample: `language` (String) and `score` (Float64); nulls are skipped.
 

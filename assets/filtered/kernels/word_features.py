@@ -54,13 +54,21 @@ def _cut(data: Bytes, start: int, stop: int, max_bytes: int) -> int:
     return uint64(stop)
 
 
-@njit(types.uint64(_bytes, types.uint64, types.uint64, _entries, _hashes), **ARRAY_KERNEL)
-def _hash_words(data: Bytes, at: int, stop: int, entries: Entries, hashes: Hashes) -> int:
+@njit(
+    types.uint64(_bytes, types.uint64, types.uint64, _entries, _hashes, types.uint64),
+    **ARRAY_KERNEL,
+)
+def hash_words(
+    data: Bytes, at: int, stop: int, entries: Entries, hashes: Hashes, pairs: int
+) -> int:
     """Write the hash of each lower-cased word of data[at:stop]; return their number.
 
-    ASCII takes no branches: a word ends every six bytes, and a mispredicted branch costs ten.
+    With `pairs` = 1 also that of each two neighbours in scripts written without spaces, whose
+    characters are words. At most one hash a byte. ASCII takes no branches: a word ends every six
+    bytes, and a mispredicted branch costs ten.
     """
     count, key, before = uint64(0), _GOLDEN, uint64(0)
+    single = uint64(0)  # hash of the character before, if it is a word
     while at < stop:
         byte = data[at]
         if byte < 0x80:
@@ -71,6 +79,7 @@ def _hash_words(data: Bytes, at: int, stop: int, entries: Entries, hashes: Hashe
             grown = (key ^ uint64(entry & uint32(LOWER))) * _STEP
             key = grown if is_word else _GOLDEN
             before = is_word
+            single = uint64(0)
             at += _ONE
             continue
         wide, width = entry_and_width(data, at, entries)
@@ -81,6 +90,9 @@ def _hash_words(data: Bytes, at: int, stop: int, entries: Entries, hashes: Hashe
         grown = ((_GOLDEN if is_single else key) ^ (wide & uint64(LOWER))) * _STEP
         hashes[count] = grown if is_single else key
         count += is_single
+        hashes[count] = (single ^ single >> uint64(29)) * _CHAIN + grown
+        count += pairs & is_single & uint64(single != 0)
+        single = grown if is_single else uint64(0)
         key = _GOLDEN if ends_word else grown
         before = ends_word ^ _ONE
         at += width
@@ -154,7 +166,7 @@ def score_texts(
     for i in range(len(scores)):
         start = offsets[i]
         stop = _cut(data, start, offsets[i + 1], shape[2])
-        count = _hash_words(data, uint64(start), stop, entries, hashes)
+        count = hash_words(data, uint64(start), stop, entries, hashes, uint64(0))
         size = _distinct_buckets(hashes, count, shape, seen, buckets)
         total = 0.0
         for k in range(size):
@@ -186,7 +198,7 @@ def find_features(
     for i in range(len(keys)):
         start = offsets[i]
         stop = _cut(data, start, offsets[i + 1], shape[2])
-        count = _hash_words(data, uint64(start), stop, entries, hashes)
+        count = hash_words(data, uint64(start), stop, entries, hashes, uint64(0))
         own = buckets[feature_offsets[i] :]
         size = _distinct_buckets(hashes, count, shape, seen, own)
         for k in range(size):

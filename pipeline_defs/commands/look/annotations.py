@@ -17,7 +17,7 @@ from pipeline_defs.commands.terminal import Json, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.errors import UsageError, check_name
-from resources.settings.annotations import Annotator
+from resources.settings.annotations import Annotator, TopicsAnnotator
 from resources.settings.conditions import check_condition, check_rows, is_met
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -46,8 +46,8 @@ def show_annotations(
         raise UsageError(f"--drop is of one annotator: give --annotator, of {', '.join(known)}")
     if drop is not None:
         try:
-            check_condition(drop, chosen[0].columns)
-            check_rows(drop, chosen[0].columns)
+            check_condition(drop, chosen[0].given_columns)
+            check_rows(drop, chosen[0].given_columns)
         except ValueError as error:
             raise UsageError(f"--drop: {error}") from None
     sources = pick_sources(corpus, [*source] or None)
@@ -78,7 +78,7 @@ Tables = Sequence[tuple[str, Annotator, pl.DataFrame]]  # of a source and annota
 def annotations_of(corpus: Corpus, source: str, annotator: Annotator) -> pl.DataFrame | None:
     """Return what an annotator says of a source's documents, and their tokens; None if nothing.
 
-    Columns are those of the annotator, and `tokens`: UInt32, null before they are encoded.
+    Columns are doc_id, those of the annotator, and `tokens`: UInt32, null before they are encoded.
     """
     manifest = corpus.store.newest_or_none(ANNOTATED, source)
     found = []
@@ -92,13 +92,13 @@ def annotations_of(corpus: Corpus, source: str, annotator: Annotator) -> pl.Data
             tokens = pl.scan_ipc(path_of(corpus, *place, "tokens"))
             encoded = tokens.select("doc_id", pl.col("tokens").list.len()).collect()
         found.append(said.join(encoded, on="doc_id", how="left"))
-    return pl.concat(found).drop("doc_id") if found else None
+    return pl.concat(found) if found else None
 
 
 def numbers(tables: Tables) -> Iterator[dict[str, Any]]:
     """Yield the spread of each number of a source."""
     for source, annotator, table in tables:
-        for name in (n for n, kind in annotator.columns.items() if kind == "number"):
+        for name in (n for n, kind in annotator.given_columns.items() if kind == "number"):
             spread = {f"{q:.0%}": table[name].quantile(q, "nearest") for q in QUANTILES}
             yield {
                 **{"source": source, "column": f"{annotator.name}.{name}"},
@@ -108,15 +108,21 @@ def numbers(tables: Tables) -> Iterator[dict[str, Any]]:
 
 
 def labels(tables: Tables) -> Iterator[dict[str, Any]]:
-    """Yield the most frequent values of each label of a source."""
+    """Yield the most frequent values of each label of a source, with a document that has it.
+
+    Of a topic it is the one that is nearest to the topic's centre.
+    """
     for source, annotator, table in tables:
-        for name in (n for n, kind in annotator.columns.items() if kind == "label"):
-            counts = table[name].drop_nulls().value_counts(name="documents")
-            ordered = counts.sort("documents", name, descending=[True, False])[:MOST_LABELS]
-            for label, documents in ordered.iter_rows():
+        for name in (n for n, kind in annotator.given_columns.items() if kind == "label"):
+            nearest = "distance" if isinstance(annotator, TopicsAnnotator) else "doc_id"
+            counts = table.drop_nulls(name).sort(nearest, "doc_id").group_by(name)
+            counted = counts.agg(documents=pl.len(), example=pl.col("doc_id").first())
+            ordered = counted.sort("documents", name, descending=[True, False])[:MOST_LABELS]
+            for label, documents, example in ordered.iter_rows():
                 yield {
                     **{"source": source, "column": f"{annotator.name}.{name}", "label": label},
                     **{"documents": documents, "share": documents / table.height},
+                    "example": example,
                 }
 
 

@@ -120,6 +120,7 @@ def facts_of(corpus: Corpus) -> dict[str, Any]:
         "clusters": facts.clusters(corpus),
         "evaluation": tables["contaminated"],
         "annotated": tables["annotated"],
+        "topics": facts.topic_table(tables["topics"]),
         "fit": facts.fit_table(corpus, built),
         "mix": [
             each

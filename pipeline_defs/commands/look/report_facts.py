@@ -304,6 +304,12 @@ def unreadable(corpus: Corpus, sources: Sequence[str]) -> pl.DataFrame:
     )
 
 
+def topic_table(topics: pl.DataFrame) -> pl.DataFrame:
+    """Return the documents of each topic, a column a source."""
+    index, sources = ["annotator", "topic"], topics["source"].unique(maintain_order=True)
+    return topics.pivot("source", on_columns=sources, index=index, values="documents").sort(index)
+
+
 def fit_table(corpus: Corpus, sources: Sequence[str]) -> pl.DataFrame:
     """Return bytes and characters per token of each source."""
     found = {

@@ -1,0 +1,57 @@
+"""Read models of annotators, once a process, and apply them to documents."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import polars as pl
+
+from assets.annotated.annotated_records import ANNOTATION_MODELS, LEXICAL, MODEL
+from assets.annotated.topics.topics import Topics, assign_topics
+from assets.annotated.vectors.lexical import LexicalModel, embed_lexical
+from resources.corpus import Corpus
+from resources.settings.annotations import TopicsAnnotator
+from resources.store.published import PublishedFile
+from resources.store.records import required_file
+from resources.tasks import GLOBAL
+
+THOUSANDTHS = 1000  # of a distance
+
+
+def required_models(
+    corpus: Corpus, annotator: TopicsAnnotator
+) -> tuple[tuple[PublishedFile, ...], list[str]]:
+    """Return the files of the vectors and of an annotator's model, and their digests."""
+    published = corpus.store.newest(ANNOTATION_MODELS, GLOBAL)
+    named = {part.name: required_file(published, part, MODEL) for part in published.parts}
+    records = [named[LEXICAL], named[annotator.name]]
+    files = tuple(corpus.store.file_of(published, record) for record in records)
+    return files, [record.sha256 for record in records]
+
+
+def load_lexical(file: PublishedFile) -> LexicalModel:
+    """Read the vectors of words."""
+    return read_lexical(file.checked())
+
+
+@lru_cache(maxsize=2)
+def read_lexical(path: Path) -> LexicalModel:
+    """Read a file whose name has its fingerprint."""
+    return LexicalModel.from_table(pl.read_parquet(path))
+
+
+def apply_topics(
+    documents: pl.DataFrame, models: tuple[PublishedFile, ...]
+) -> tuple[pl.DataFrame, int]:
+    """Return doc_id, `topic` and `distance` of documents (doc_id, text, lang); null without words.
+
+    And how many are beyond all topics. `models` are the files of the vectors and of the topics.
+    """
+    lexical, own = models
+    vectors = embed_lexical(documents["text"], load_lexical(lexical))
+    topics = Topics.from_table(pl.read_parquet(own.checked()))
+    found = assign_topics(vectors, documents["lang"].fill_null(""), topics)
+    names = pl.Series(topics.names, dtype=pl.String).gather(found["topic"])
+    table = documents.select("doc_id", topic=names, distance=found["distance"] / THOUSANDTHS)
+    return table, int((found["distance"] > topics.far).sum())

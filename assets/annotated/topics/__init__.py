@@ -1,0 +1,1 @@
+"""Topics of documents, by clusters of their vectors."""
