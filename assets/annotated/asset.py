@@ -56,9 +56,10 @@ def plan_annotated(corpus: Corpus, source: str) -> Plan:
     """Plan one task per annotator of the source and deduped part."""
     settings, store = corpus.settings, corpus.store
     deduped, fingerprints = store.newest(DEDUPED, source), dict[str, str]()
-    for stage in (ANNOTATORS, ANNOTATION_MODELS):
-        if (made := store.newest_or_none(stage.name, GLOBAL)) is not None:
-            fingerprints[stage.name] = made.fingerprint
+    if file_annotators(settings):
+        fingerprints[ANNOTATORS.name] = store.newest(ANNOTATORS, GLOBAL).fingerprint
+    if settings.topics:
+        fingerprints[ANNOTATION_MODELS.name] = store.newest(ANNOTATION_MODELS, GLOBAL).fingerprint
     maker, tasks = tasks_of(corpus, ANNOTATED, source), list[Task[AnnotationInputs]]()
     annotators = [each for each in settings.annotations if each.annotates(source)]
     for annotator in annotators:

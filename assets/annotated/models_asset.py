@@ -19,7 +19,7 @@ from assets.annotated.annotated_records import (
     MODEL,
     ModelNumbers,
 )
-from assets.annotated.model_files import load_lexical
+from assets.annotated.model_files import load_lexical, settings_of_models
 from assets.deduped.deduped_records import DEDUPED
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from assets.text.document_ids import is_sampled
@@ -81,7 +81,7 @@ def plan_models(corpus: Corpus, partition: str) -> Plan:
         made_of = [name, config, numbers.trained_on, *(task.fingerprint for task in tasks[:1])]
         work_bytes = min(SAMPLE_BYTES, sum(state.stats.bytes for state in states.values()))
         tasks.append(make.task(name, made_of, inputs, work_bytes=work_bytes))
-    return Plan(tasks, {}, Empty(), left_out)
+    return Plan(tasks, settings_of_models(corpus.settings), Empty(), left_out)
 
 
 def models_before(corpus: Corpus) -> dict[str, ModelNumbers]:
@@ -171,7 +171,7 @@ STAGE = Stage(
     after=(stage_names.DEDUPED,),
     outlook=Outlook(reaches_all=True, is_kept=lambda settings: True),
     kinds=frozenset({"numba"}),
-    settings=lambda settings: [each.saying() for each in settings.topics],
+    settings=settings_of_models,
     plan=plan_models,
     work=train_vectors,
     run=in_passes(

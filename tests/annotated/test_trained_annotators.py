@@ -7,7 +7,9 @@ from builders import Build, open_corpus, write_corpus, write_jsonl
 from prelude import Any, Path, pl, pytest
 from verbs import Cli
 
+from assets.annotated.asset import plan_annotated
 from pipeline_defs.corpus_tables import newest_tables
+from resources.store.store import StoreError
 
 SUBJECTS = ("rivers", "engines", "operas")
 TOPICS: dict[str, Any] = {"name": "about", "kind": "topics", "most_topics": 3}
@@ -77,6 +79,20 @@ def test_topics_are_shown_and_found_again(
     before = corpus.store.newest("annotation_models", "all").fingerprint
     assert "tells the topics of all documents again" in cli.out("topics", "--renew")
     assert corpus.store.newest("annotation_models", "all").fingerprint != before
+
+
+def test_topics_of_another_config_are_refused(tmp_path: Path, build: Build) -> None:
+    corpus = subjects_corpus(tmp_path, TOPICS)
+    build(corpus, *STAGES)
+    config = corpus.config.read_text()
+    corpus.config.write_text(config.replace("most_topics: 3", "most_topics: 2"))
+    other = open_corpus(corpus.config)
+
+    with pytest.raises(StoreError, match="annotation_models.* other `annotations` config.*first"):
+        plan_annotated(other, "prose")
+
+    build(other, "annotation_models", "annotated")
+    assert {row["topic"][:1] for row in said(other, "about").values()} == {"0", "1"}
 
 
 def test_a_corpus_without_topics_says_so(
