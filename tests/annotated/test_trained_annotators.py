@@ -4,6 +4,7 @@ import json
 from random import Random
 
 from builders import Build, open_corpus, write_corpus, write_jsonl
+from command_line import LONGEST_SECONDS, start
 from prelude import Any, Path, pl, pytest
 from verbs import Cli
 
@@ -77,7 +78,9 @@ def test_topics_are_shown_and_found_again(
     write_jsonl(tmp_path / "input/notes/b.jsonl", [{"text": "a and the b", "n": 1}])
     build(corpus, *STAGES)
     before = corpus.store.newest("annotation_models", "all").fingerprint
-    assert "tells the topics of all documents again" in cli.out("topics", "--renew")
+    renewing = start(corpus.config, "pipeline_defs.commands.main", "topics", "--renew")
+    assert renewing.wait(LONGEST_SECONDS) == 0, (tmp_path / "out.log").read_text()
+    assert "tells the topics of all documents again" in (tmp_path / "out.log").read_text()
     assert corpus.store.newest("annotation_models", "all").fingerprint != before
 
 

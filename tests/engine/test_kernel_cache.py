@@ -246,10 +246,13 @@ def test_a_file_without_a_digest_is_removed(
 @pytest.mark.parametrize("package", PACKAGES)
 def test_kernels_inline_only_what_their_digest_covers(package: Path) -> None:
     own = f"assets.{package.parent.name}.kernels"
+    tree = ast.parse((package / "__init__.py").read_text("utf-8"))
+    imported = (node for node in tree.body if isinstance(node, ast.ImportFrom))
+    used = {f"{node.module}.kernels" for node in imported if node.names[0].name == "kernels"}
     plain = ("assets.text.buffers", "assets.text.table_rows", "resources.kernel_cache")
     for name in plain:  # there are no kernels to inline
         assert "\n@njit" not in (ROOT / f"{name.replace('.', '/')}.py").read_text("utf-8")
-    allowed = (own, "assets.text.kernels", *plain)
+    allowed = (own, "assets.text.kernels", *used, *plain)
     for path in package.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
