@@ -73,14 +73,17 @@ def plan_models(corpus: Corpus, partition: str) -> Plan:
         own = [s for n, s in states.items() if annotator is None or annotator.annotates(n)]
         parts = [part.fingerprint for state in own for part in state.parts]
         config = fingerprint_of(annotator and annotator.saying())
-        numbers, kept = ModelNumbers(name, config, parts), before.get(name)
-        if kept is not None and kept.config == config:
-            numbers = kept
-        sample = tuple(sampled_parts(corpus, own, numbers))
-        inputs = ModelInputs(annotator, sample, numbers)
-        made_of = [name, config, numbers.trained_on, *(task.fingerprint for task in tasks[:1])]
-        work_bytes = min(SAMPLE_BYTES, sum(state.stats.bytes for state in states.values()))
-        tasks.append(make.task(name, made_of, inputs, work_bytes=work_bytes))
+        planned = list[Task[ModelInputs]]()
+        for numbers in (before.get(name), ModelNumbers(name, config, parts)):
+            if numbers is not None and numbers.config == config:
+                sample = tuple(sampled_parts(corpus, own, numbers))
+                made_of = [config, numbers.trained_on, *(task.fingerprint for task in tasks[:1])]
+                inputs = ModelInputs(annotator, sample, numbers)
+                planned.append(make.task(name, made_of, inputs, work_bytes=SAMPLE_BYTES))
+        *kept, new = planned
+        # Of other compression, or of another version of the code: made again if it can be the same.
+        is_whole = kept and len(kept[0].payload.sample) == len(kept[0].payload.numbers.trained_on)
+        tasks.append(kept[0] if is_whole or (kept and kept[0].published()) else new)
     return Plan(tasks, settings_of_models(corpus.settings), Empty(), left_out)
 
 
