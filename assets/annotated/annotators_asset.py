@@ -10,12 +10,7 @@ from dataclasses import dataclass
 import xxhash
 
 from assets.annotated.annotated_records import ANNOTATORS, ANSWERS, AnnotatorsNumbers
-from assets.annotated.answer_files import (
-    file_annotators,
-    find_answer_files,
-    read_answers,
-    reading_of,
-)
+from assets.annotated.answer_files import find_answer_files, read_answers, reading_of
 from assets.raw.readers.formats import foreign_code
 from assets.raw.readers.input_file import InputFile
 from resources.corpus import Corpus
@@ -41,7 +36,7 @@ class AnswerInputs:
 def plan_annotators(corpus: Corpus, partition: str) -> Plan:
     """Plan one task per file of answers."""
     maker, tasks = tasks_of(corpus, ANNOTATORS, partition), list[Task[AnswerInputs]]()
-    for annotator in file_annotators(corpus.settings):
+    for annotator in corpus.settings.file_annotators:
         for file in find_answer_files(annotator, corpus.config.parent, corpus.downloads):
             name = f"{annotator.name}-{xxhash.xxh3_64_hexdigest(file.name.encode())}"
             made_of = (annotator.reading(), file.name, file.digest, *foreign_code(file))
@@ -80,6 +75,6 @@ STAGE = Stage(
     settings=reading_of,
     plan=plan_annotators,
     work=publish_answers,
-    is_used=lambda settings: bool(file_annotators(settings)),
+    is_used=lambda settings: bool(settings.file_annotators),
     main_table=MainTable(ANSWERS, ANSWER_COLUMNS),
 )

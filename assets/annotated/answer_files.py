@@ -28,14 +28,9 @@ from resources.store.published import PublishedFile
 CHUNK_BYTES = 8 << 20
 
 
-def file_annotators(settings: Settings) -> list[FileAnnotator]:
-    """Return the annotators whose answers are in files."""
-    return [each for each in settings.annotations if isinstance(each, FileAnnotator)]
-
-
 def reading_of(settings: Settings) -> dict[str, Any]:
     """Return the settings that answers depend on, by annotator."""
-    return {each.name: each.reading() for each in file_annotators(settings)}
+    return {each.name: each.reading() for each in settings.file_annotators}
 
 
 def find_answer_files(annotator: FileAnnotator, base: Path, downloads: Path) -> list[InputFile]:

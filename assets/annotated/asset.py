@@ -18,14 +18,16 @@ from assets.annotated.annotated_records import (
     ANNOTATIONS,
     ANNOTATORS,
     ANSWERS,
+    LEXICAL,
+    MODEL,
     AnnotatedManifest,
     AnnotatedNumbers,
     AnnotatedProvenance,
     part_name,
     topic_key,
 )
-from assets.annotated.answer_files import answers_to, file_annotators, reading_of
-from assets.annotated.model_files import apply_topics, required_models
+from assets.annotated.answer_files import answers_to, reading_of
+from assets.annotated.model_files import apply_topics, settings_of_models
 from assets.deduped.deduped_records import DEDUPED
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from assets.deduped.minhash.meta_fields import column_of, field_values
@@ -35,7 +37,7 @@ from resources.made_under import check_made_under
 from resources.settings.annotations import Annotator, FileAnnotator
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
-from resources.store.records import PartRecord, Stats, required_file
+from resources.store.records import FileRecord, Manifest, PartRecord, Stats, required_file
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
@@ -55,42 +57,51 @@ class AnnotationInputs:
 def plan_annotated(corpus: Corpus, source: str) -> Plan:
     """Plan one task per annotator of the source and deduped part."""
     settings, store = corpus.settings, corpus.store
-    deduped, fingerprints = store.newest(DEDUPED, source), dict[str, str]()
-    if file_annotators(settings):
-        fingerprints[ANNOTATORS.name] = store.newest(ANNOTATORS, GLOBAL).fingerprint
-    if settings.topics:
-        fingerprints[ANNOTATION_MODELS.name] = store.newest(ANNOTATION_MODELS, GLOBAL).fingerprint
+    deduped, made = store.newest(DEDUPED, source), newest_made(corpus)
     maker, tasks = tasks_of(corpus, ANNOTATED, source), list[Task[AnnotationInputs]]()
     annotators = [each for each in settings.annotations if each.annotates(source)]
     for annotator in annotators:
-        files, digests = (
-            required_answers(corpus, annotator)
-            if isinstance(annotator, FileAnnotator)
-            else required_models(corpus, annotator)
-        )
-        said = [annotator.saying(), digests]
+        manifest, records = records_of(annotator, made)
+        files = tuple(store.file_of(manifest, record) for record in records)
+        said = [annotator.saying(), [record.sha256 for record in records]]
         for part in deduped.parts:
             documents = kept_documents(store, deduped, part)
             inputs = AnnotationInputs(annotator, files, part.name, documents)
             name, work_bytes = part_name(annotator.name, part.name), documents.bytes // 10
             tasks.append(maker.task(name, [*said, part.fingerprint], inputs, work_bytes=work_bytes))
     config = {annotator.name: annotator.saying() for annotator in annotators}
+    fingerprints = {name: each.fingerprint for name, each in made.items()}
     return Plan(tasks, config, AnnotatedProvenance(deduped.fingerprint, **fingerprints))
 
 
-def required_answers(
-    corpus: Corpus, annotator: FileAnnotator
-) -> tuple[tuple[PublishedFile, ...], list[str]]:
-    """Return the files of an annotator's answers, and their digests.
+def newest_made(corpus: Corpus) -> dict[str, Manifest[Any, Any]]:
+    """Return the answers and the models that annotators have, by stage.
 
-    Raises StoreError if they were read under another config.
+    Raises StoreError if they were made under another config.
     """
-    answers = corpus.store.newest(ANNOTATORS, GLOBAL)
-    check_made_under(answers, config=reading_of(corpus.settings), section="annotations")
-    parts = [part for part in answers.parts if part.stats.numbers.annotator == annotator.name]
-    records = [required_file(answers, part, ANSWERS) for part in parts]
-    files = tuple(corpus.store.file_of(answers, record) for record in records)
-    return files, [record.sha256 for record in records]
+    settings, made = corpus.settings, dict[str, Manifest[Any, Any]]()
+    configs = (
+        (ANNOTATORS, reading_of(settings)),
+        (ANNOTATION_MODELS, settings_of_models(settings)),
+    )
+    for stage, config in configs:
+        if config:
+            made[stage.name] = corpus.store.newest(stage, GLOBAL)
+            check_made_under(made[stage.name], config=config, section="annotations")
+    return made
+
+
+def records_of(
+    annotator: Annotator, made: dict[str, Manifest[Any, Any]]
+) -> tuple[Manifest[Any, Any], list[FileRecord]]:
+    """Return the files of an annotator's answers, or of the vectors and its model; and whose."""
+    if isinstance(annotator, FileAnnotator):
+        answers = made[ANNOTATORS.name]
+        parts = [part for part in answers.parts if part.stats.numbers.annotator == annotator.name]
+        return answers, [required_file(answers, part, ANSWERS) for part in parts]
+    models = made[ANNOTATION_MODELS.name]
+    named = {part.name: part for part in models.parts}
+    return models, [required_file(models, named[n], MODEL) for n in (LEXICAL, annotator.name)]
 
 
 def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
@@ -130,7 +141,7 @@ def join_answers(
 def refuse_unmatched(corpus: Corpus, manifest: AnnotatedManifest, _: Plan) -> None:
     """Raise StoreError for a source of which an annotator says too little."""
     numbers = manifest.stats.numbers
-    for annotator in file_annotators(corpus.settings):
+    for annotator in corpus.settings.file_annotators:
         documents = numbers.documents.get(annotator.name, 0)
         matched = numbers.matched.get(annotator.name, 0)
         if matched < annotator.min_matched * documents:

@@ -8,16 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from assets.annotated.annotated_records import ANNOTATION_MODELS, LEXICAL, MODEL
 from assets.annotated.topics.topics import Topics, assign_topics
 from assets.annotated.vectors.lexical import LexicalModel, embed_lexical
-from resources.corpus import Corpus
-from resources.made_under import check_made_under
-from resources.settings.annotations import TopicsAnnotator
 from resources.settings.pipeline import Settings
 from resources.store.published import PublishedFile
-from resources.store.records import required_file
-from resources.tasks import GLOBAL
 
 THOUSANDTHS = 1000  # of a distance
 
@@ -25,21 +19,6 @@ THOUSANDTHS = 1000  # of a distance
 def settings_of_models(settings: Settings) -> dict[str, Any]:
     """Return the settings that models depend on, by annotator."""
     return {each.name: each.saying() for each in settings.topics}
-
-
-def required_models(
-    corpus: Corpus, annotator: TopicsAnnotator
-) -> tuple[tuple[PublishedFile, ...], list[str]]:
-    """Return the files of the vectors and of an annotator's model, and their digests.
-
-    Raises StoreError if they were trained under another config.
-    """
-    published = corpus.store.newest(ANNOTATION_MODELS, GLOBAL)
-    check_made_under(published, config=settings_of_models(corpus.settings), section="annotations")
-    named = {part.name: required_file(published, part, MODEL) for part in published.parts}
-    records = [named[LEXICAL], named[annotator.name]]
-    files = tuple(corpus.store.file_of(published, record) for record in records)
-    return files, [record.sha256 for record in records]
 
 
 def load_lexical(file: PublishedFile) -> LexicalModel:

@@ -7,7 +7,7 @@ annotators; topics are trained on them in a second pass.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,7 +38,7 @@ from resources.store.records import (
     Stats,
     fingerprint_of,
 )
-from resources.tasks import GLOBAL, Plan, Task, tasks_of
+from resources.tasks import GLOBAL, Plan, Task, TaskMaker, tasks_of
 
 RENEW = "renew"
 SAMPLE_BYTES = 16 << 20  # of text, divided among the sources
@@ -73,18 +73,26 @@ def plan_models(corpus: Corpus, partition: str) -> Plan:
         own = [s for n, s in states.items() if annotator is None or annotator.annotates(n)]
         parts = [part.fingerprint for state in own for part in state.parts]
         config = fingerprint_of(annotator and annotator.saying())
-        planned = list[Task[ModelInputs]]()
-        for numbers in (before.get(name), ModelNumbers(name, config, parts)):
-            if numbers is not None and numbers.config == config:
-                sample = tuple(sampled_parts(corpus, own, numbers))
-                made_of = [config, numbers.trained_on, *(task.fingerprint for task in tasks[:1])]
-                inputs = ModelInputs(annotator, sample, numbers)
-                planned.append(make.task(name, made_of, inputs, work_bytes=SAMPLE_BYTES))
-        *kept, new = planned
-        # Of other compression, or of another version of the code: made again if it can be the same.
-        is_whole = kept and len(kept[0].payload.sample) == len(kept[0].payload.numbers.trained_on)
-        tasks.append(kept[0] if is_whole or (kept and kept[0].published()) else new)
+        new, kept = ModelNumbers(name, config, parts), before.get(name)
+        vectors = [task.fingerprint for task in tasks[:1]]
+        task = model_task(
+            make, ModelInputs(annotator, sampled_parts(corpus, own, new), new), vectors
+        )
+        if kept is not None and kept.config == config:
+            inputs = ModelInputs(annotator, sampled_parts(corpus, own, kept), kept)
+            again = model_task(make, inputs, vectors)
+            # Of another compression or version of the code: made again if it can be the same.
+            if len(inputs.sample) == len(kept.trained_on) or again.published():
+                task = again
+        tasks.append(task)
     return Plan(tasks, settings_of_models(corpus.settings), Empty(), left_out)
+
+
+def model_task(make: TaskMaker, inputs: ModelInputs, vectors: list[str]) -> Task[ModelInputs]:
+    """Return the task of a model, which depends on the vectors' fingerprint unless it is theirs."""
+    numbers = inputs.numbers
+    made_of = [numbers.config, numbers.trained_on, *vectors]
+    return make.task(numbers.annotator, made_of, inputs, work_bytes=SAMPLE_BYTES)
 
 
 def models_before(corpus: Corpus) -> dict[str, ModelNumbers]:
@@ -95,14 +103,14 @@ def models_before(corpus: Corpus) -> dict[str, ModelNumbers]:
 
 def sampled_parts(
     corpus: Corpus, states: Collection[Manifest[Any, Any]], numbers: ModelNumbers
-) -> Iterator[SampledPart]:
-    """Yield the parts that a model is trained on, as far as they are there."""
-    wanted = {*numbers.trained_on}
+) -> tuple[SampledPart, ...]:
+    """Return the parts that a model is trained on, as far as they are there."""
+    wanted, found = {*numbers.trained_on}, list[SampledPart]()
     for state in states:
         share = min(1.0, SAMPLE_BYTES / len(states) / max(1, state.stats.bytes))
-        for part in state.parts:
-            if part.fingerprint in wanted:
-                yield SampledPart(kept_documents(corpus.store, state, part), share)
+        parts = (part for part in state.parts if part.fingerprint in wanted)
+        found += [SampledPart(kept_documents(corpus.store, state, part), share) for part in parts]
+    return tuple(found)
 
 
 def train_vectors(task: Task[ModelInputs]) -> list[PartRecord]:

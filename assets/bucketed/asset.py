@@ -150,8 +150,11 @@ def in_large_classes(
     """
     config, last = corpus.settings.buckets, corpus.store.newest_or_none(BUCKETED, source)
     numbers = [part.stats.numbers for part in last.parts] if last else []
-    known = {each.counted: each.class_tokens for each in numbers}
-    counts = [known.get(task.fingerprint) or task.payload.tokens_by_class() for task in tasks]
+    known = {n.counted: n.class_tokens for n in numbers if isinstance(n.class_tokens, dict)}
+    counts = [
+        known[task.fingerprint] if task.fingerprint in known else task.payload.tokens_by_class()
+        for task in tasks
+    ]
     least = config.classes.min_tokens if config.classes else 0
     large = [name for name, tokens in add_counts(counts).items() if tokens >= least]
     try:

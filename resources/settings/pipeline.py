@@ -343,6 +343,11 @@ class Settings(FrozenModel):
                 yield ("annotations", index), annotator
 
     @property
+    def file_annotators(self) -> list[FileAnnotator]:
+        """The annotators whose answers are in files."""
+        return [each for each in self.annotations if isinstance(each, FileAnnotator)]
+
+    @property
     def topics(self) -> list[TopicsAnnotator]:
         """The annotators that find topics in the corpus."""
         return [each for each in self.annotations if isinstance(each, TopicsAnnotator)]
