@@ -248,8 +248,11 @@ def test_small_classes_are_in_no_class(tmp_path: Path, build: Build) -> None:
     assert built(10**9) == {"": {*ids}}
 
 
-def test_a_window_that_was_counted_is_not_read_again(tmp_path: Path, build: Build) -> None:
-    corpus = classes_by(tmp_path, build, ["art"] * 5, label="topics.topic", min_tokens=2)
+@pytest.mark.parametrize("labels", [["art"] * 5, []], ids=["some classes", "no class"])
+def test_a_window_that_was_counted_is_not_read_again(
+    tmp_path: Path, build: Build, labels: list[str]
+) -> None:
+    corpus = classes_by(tmp_path, build, labels, label="topics.topic", min_tokens=2)
     manifest = corpus.store.newest("tokenized", "prose")
     files = [corpus.store.part_file(manifest, part, "tokens") for part in manifest.parts]
 
