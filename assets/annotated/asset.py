@@ -18,6 +18,7 @@ from assets.annotated.annotated_records import (
     ANNOTATIONS,
     ANNOTATORS,
     ANSWERS,
+    ASKED,
     AnnotatedManifest,
     AnnotatedNumbers,
     AnnotatedProvenance,
@@ -25,14 +26,20 @@ from assets.annotated.annotated_records import (
     topic_key,
 )
 from assets.annotated.answer_files import answers_to, file_annotators, reading_of
+from assets.annotated.asked_files import required_asked
 from assets.annotated.model_files import apply_topics, required_models
 from assets.deduped.deduped_records import DEDUPED
-from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
+from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept, read_kept_ids
 from assets.deduped.minhash.meta_fields import column_of, field_values
 from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
-from resources.settings.annotations import Annotator, FileAnnotator
+from resources.settings.annotations import (
+    Annotator,
+    AskAnnotator,
+    FileAnnotator,
+    TopicsAnnotator,
+)
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, required_file
@@ -58,24 +65,35 @@ def plan_annotated(corpus: Corpus, source: str) -> Plan:
     deduped, fingerprints = store.newest(DEDUPED, source), dict[str, str]()
     if file_annotators(settings):
         fingerprints[ANNOTATORS.name] = store.newest(ANNOTATORS, GLOBAL).fingerprint
+    if settings.asking:
+        fingerprints[ASKED.name] = store.newest(ASKED, GLOBAL).fingerprint
     if settings.topics:
         fingerprints[ANNOTATION_MODELS.name] = store.newest(ANNOTATION_MODELS, GLOBAL).fingerprint
     maker, tasks = tasks_of(corpus, ANNOTATED, source), list[Task[AnnotationInputs]]()
     annotators = [each for each in settings.annotations if each.annotates(source)]
     for annotator in annotators:
-        files, digests = (
-            required_answers(corpus, annotator)
-            if isinstance(annotator, FileAnnotator)
-            else required_models(corpus, annotator)
-        )
-        said = [annotator.saying(), digests]
+        files, digests = required_of_all(corpus, annotator)
         for part in deduped.parts:
             documents = kept_documents(store, deduped, part)
+            if isinstance(annotator, AskAnnotator):
+                files, digests = required_asked(corpus, annotator, source, part.name)
+            said = [annotator.saying(), digests]
             inputs = AnnotationInputs(annotator, files, part.name, documents)
             name, work_bytes = part_name(annotator.name, part.name), documents.bytes // 10
             tasks.append(maker.task(name, [*said, part.fingerprint], inputs, work_bytes=work_bytes))
     config = {annotator.name: annotator.saying() for annotator in annotators}
     return Plan(tasks, config, AnnotatedProvenance(deduped.fingerprint, **fingerprints))
+
+
+def required_of_all(
+    corpus: Corpus, annotator: Annotator
+) -> tuple[tuple[PublishedFile, ...], list[str]]:
+    """Return the files that an annotator needs for every document, and their digests."""
+    if isinstance(annotator, FileAnnotator):
+        return required_answers(corpus, annotator)
+    if isinstance(annotator, TopicsAnnotator):
+        return required_models(corpus, annotator)
+    return (), []
 
 
 def required_answers(
@@ -98,6 +116,13 @@ def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
     inputs, writer, name = task.payload, task.writer(), task.payload.annotator.name
     if isinstance(inputs.annotator, FileAnnotator):
         table, matched = join_answers(inputs.documents, inputs.annotator, inputs.said)
+        numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
+    elif isinstance(inputs.annotator, AskAnnotator):
+        [answers], columns = inputs.said, ["doc_id", *inputs.annotator.columns]
+        found = pl.read_parquet(answers.checked(), columns=columns)
+        ids = read_kept_ids(inputs.documents).to_frame()
+        table = ids.join(found, on="doc_id", how="left", maintain_order="left")
+        matched = int(table[columns[1]].count())
         numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
     else:
         documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
@@ -158,7 +183,12 @@ STAGE = Stage(
     description="What each annotator says of the documents, as columns.",
     group="annotate",
     partitions="source",
-    after=(stage_names.DEDUPED, stage_names.ANNOTATORS, stage_names.ANNOTATION_MODELS),
+    after=(
+        stage_names.DEDUPED,
+        stage_names.ANNOTATORS,
+        stage_names.ANNOTATION_MODELS,
+        stage_names.ASKED,
+    ),
     outlook=Outlook("new", cpu_per_mb=0.0004),
     kinds=frozenset({"parquet", "polars"}),
     settings=lambda settings: [(each.saying(), each.sources) for each in settings.annotations],

@@ -88,7 +88,7 @@ def test_topics_of_another_config_are_refused(tmp_path: Path, build: Build) -> N
     corpus.config.write_text(config.replace("most_topics: 3", "most_topics: 2"))
     other = open_corpus(corpus.config)
 
-    with pytest.raises(StoreError, match="annotation_models.* other `annotations` config.*first"):
+    with pytest.raises(StoreError, match="annotation_models.* another `annotations` config.*first"):
         plan_annotated(other, "prose")
 
     build(other, "annotation_models", "annotated")
