@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from assets.annotated.annotators_asset import STAGE as ANNOTATORS
+from assets.annotated.asked_asset import STAGE as ASKED
 from assets.annotated.asset import STAGE as ANNOTATED
 from assets.annotated.models_asset import STAGE as ANNOTATION_MODELS
 from assets.bucketed.asset import STAGE as BUCKETED
@@ -45,6 +46,7 @@ STAGES: tuple[Stage[Any, Any], ...] = (
     DEDUPED,
     ANNOTATORS,
     ANNOTATION_MODELS,
+    ASKED,
     ANNOTATED,
     TOKENIZER,
     TOKENIZED,

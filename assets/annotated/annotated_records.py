@@ -38,6 +38,31 @@ class ModelNumbers(msgspec.Struct, frozen=True):
     trained_on: list[str] = []
 
 
+class AskedNumbers(msgspec.Struct, frozen=True):
+    """Numbers of the answers about a deduped part; of several parts all but the first three.
+
+    annotator   name of the annotator
+    question    digest of the question
+    base        digest of the question, the share and the documents
+    run         how many runs have asked on about the same documents
+    left        texts that are to be asked about in later runs
+    requests    answers that this run got, by annotator
+    tokens      their tokens, as the server counts them
+    answered    documents by the model that answered, as the server names it
+    failed      documents without an answer, by reason
+    """
+
+    annotator: str = ""
+    question: str = ""
+    base: str = ""
+    run: int = 0
+    left: int = 0
+    requests: dict[str, int] = {}
+    tokens: dict[str, int] = {}
+    answered: dict[str, int] = {}
+    failed: dict[str, int] = {}
+
+
 class AnnotatedNumbers(msgspec.Struct, frozen=True):
     """Numbers of what an annotator says of a deduped part; of several parts only the last four.
 
@@ -63,6 +88,7 @@ class AnnotatedProvenance(msgspec.Struct, frozen=True):
     deduped: str
     annotators: str = ""
     annotation_models: str = ""
+    asked: str = ""
 
 
 def topic_key(annotator: str, topic: str) -> str:
@@ -79,5 +105,6 @@ AnnotatorsManifest = Manifest[Empty, AnnotatorsNumbers]
 AnnotatedManifest = Manifest[AnnotatedProvenance, AnnotatedNumbers]
 
 ANNOTATION_MODELS = StageRecords(stage_names.ANNOTATION_MODELS, "1", Empty, ModelNumbers)
+ASKED = StageRecords(stage_names.ASKED, "1", Empty, AskedNumbers)
 ANNOTATORS = StageRecords(stage_names.ANNOTATORS, "1", Empty, AnnotatorsNumbers)
 ANNOTATED = StageRecords(stage_names.ANNOTATED, "1", AnnotatedProvenance, AnnotatedNumbers)

@@ -6,7 +6,7 @@ later stages depend on those that they read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from assets.annotated.annotated_records import (
     ANNOTATIONS,
     ANNOTATORS,
     ANSWERS,
+    ASKED,
     LEXICAL,
     MODEL,
     AnnotatedManifest,
@@ -27,14 +28,15 @@ from assets.annotated.annotated_records import (
     topic_key,
 )
 from assets.annotated.answer_files import answers_to, reading_of
+from assets.annotated.asked_files import asked_name, questions_of
 from assets.annotated.model_files import apply_topics, settings_of_models
 from assets.deduped.deduped_records import DEDUPED
-from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
+from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept, read_kept_ids
 from assets.deduped.minhash.meta_fields import column_of, field_values
 from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
-from resources.settings.annotations import Annotator, FileAnnotator
+from resources.settings.annotations import Annotator, AskAnnotator, FileAnnotator
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import FileRecord, Manifest, PartRecord, Stats, required_file
@@ -61,10 +63,11 @@ def plan_annotated(corpus: Corpus, source: str) -> Plan:
     maker, tasks = tasks_of(corpus, ANNOTATED, source), list[Task[AnnotationInputs]]()
     annotators = [each for each in settings.annotations if each.annotates(source)]
     for annotator in annotators:
-        manifest, records = records_of(annotator, made)
-        files = tuple(store.file_of(manifest, record) for record in records)
-        said = [annotator.saying(), [record.sha256 for record in records]]
+        manifest, files_of = said_by(annotator, made, source)
         for part in deduped.parts:
+            records = files_of(part.name)
+            files = tuple(store.file_of(manifest, record) for record in records)
+            said = [annotator.saying(), [record.sha256 for record in records]]
             documents = kept_documents(store, deduped, part)
             inputs = AnnotationInputs(annotator, files, part.name, documents)
             name, work_bytes = part_name(annotator.name, part.name), documents.bytes // 10
@@ -83,6 +86,7 @@ def newest_made(corpus: Corpus) -> dict[str, Manifest[Any, Any]]:
     configs = (
         (ANNOTATORS, reading_of(settings)),
         (ANNOTATION_MODELS, settings_of_models(settings)),
+        (ASKED, questions_of(corpus)),
     )
     for stage, config in configs:
         if config:
@@ -91,17 +95,33 @@ def newest_made(corpus: Corpus) -> dict[str, Manifest[Any, Any]]:
     return made
 
 
-def records_of(
-    annotator: Annotator, made: dict[str, Manifest[Any, Any]]
-) -> tuple[Manifest[Any, Any], list[FileRecord]]:
-    """Return the files of an annotator's answers, or of the vectors and its model; and whose."""
+def said_by(
+    annotator: Annotator, made: dict[str, Manifest[Any, Any]], source: str
+) -> tuple[Manifest[Any, Any], Callable[[str], list[FileRecord]]]:
+    """Return the manifest of an annotator's answers or models, and its files for a deduped part."""
+    if isinstance(annotator, AskAnnotator):
+        asked = made[ASKED.name]
+        parts = {part.name: part for part in asked.parts}
+
+        def answers_about(deduped: str) -> list[FileRecord]:
+            if part := parts.get(asked_name(annotator.name, source, deduped)):
+                return [required_file(asked, part, ANSWERS)]
+            raise StoreError(
+                f"asked[{GLOBAL}] has no answers of the annotator {annotator.name!r} about part "
+                f"{deduped} of the source {source!r}. Materialize asked first."
+            )
+
+        return asked, answers_about
     if isinstance(annotator, FileAnnotator):
-        answers = made[ANNOTATORS.name]
-        parts = [part for part in answers.parts if part.stats.numbers.annotator == annotator.name]
-        return answers, [required_file(answers, part, ANSWERS) for part in parts]
-    models = made[ANNOTATION_MODELS.name]
-    named = {part.name: part for part in models.parts}
-    return models, [required_file(models, named[n], MODEL) for n in (LEXICAL, annotator.name)]
+        manifest = made[ANNOTATORS.name]
+        own = [part for part in manifest.parts if part.stats.numbers.annotator == annotator.name]
+        records = [required_file(manifest, part, ANSWERS) for part in own]
+    else:
+        manifest = made[ANNOTATION_MODELS.name]
+        named = {part.name: part for part in manifest.parts}
+        models = [named[name] for name in (LEXICAL, annotator.name)]
+        records = [required_file(manifest, part, MODEL) for part in models]
+    return manifest, lambda _: records
 
 
 def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
@@ -109,6 +129,13 @@ def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
     inputs, writer, name = task.payload, task.writer(), task.payload.annotator.name
     if isinstance(inputs.annotator, FileAnnotator):
         table, matched = join_answers(inputs.documents, inputs.annotator, inputs.said)
+        numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
+    elif isinstance(inputs.annotator, AskAnnotator):
+        [answers], columns = inputs.said, list(inputs.annotator.columns)
+        found = pl.read_parquet(answers.checked(), columns=["doc_id", *columns])
+        ids = read_kept_ids(inputs.documents).to_frame()
+        table = ids.join(found, on="doc_id", how="left", maintain_order="left")
+        matched = int(table[columns[0]].count())
         numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
     else:
         documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
@@ -169,7 +196,10 @@ STAGE = Stage(
     description="What each annotator says of the documents, as columns.",
     group="annotate",
     partitions="source",
-    after=(stage_names.DEDUPED, stage_names.ANNOTATORS, stage_names.ANNOTATION_MODELS),
+    after=(
+        *(stage_names.DEDUPED, stage_names.ANNOTATORS),
+        *(stage_names.ANNOTATION_MODELS, stage_names.ASKED),
+    ),
     outlook=Outlook("new", cpu_per_mb=0.0004),
     kinds=frozenset({"parquet", "polars"}),
     settings=lambda settings: [(each.saying(), each.sources) for each in settings.annotations],

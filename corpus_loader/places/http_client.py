@@ -49,8 +49,13 @@ class StatusError(CorpusError):
         super().__init__(f"{shown(url)}: {self.fact}")
 
 
-def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = None) -> Answer:
-    """Send a GET request and return the open answer, whose status is a success.
+def open_url(
+    url: str,
+    headers: Mapping[str, str],
+    read_seconds: float | None = None,
+    body: bytes | None = None,
+) -> Answer:
+    """Send a GET request, a POST with a body, and return the open answer of a success.
 
     A user and password in the URL, or in netrc for its host, are sent as Basic authorization, to
     that host only. `read_seconds` bounds the wait for each byte (default READ_SECONDS). Raises
@@ -58,7 +63,7 @@ def open_url(url: str, headers: Mapping[str, str], read_seconds: float | None = 
     CorpusError for a broken URL or a redirect that the guard refuses.
     """
     try:
-        request = TracedRequest(without_user(url), headers=dict(headers))
+        request = TracedRequest(without_user(url), body, dict(headers))
         if "Authorization" not in request.headers and (credentials := authorization(url)):
             request.add_header("Authorization", credentials)
         timeout = READ_SECONDS if read_seconds is None else read_seconds

@@ -7,7 +7,14 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    field_validator,
+    model_validator,
+)
 
 from resources.settings.conditions import ColumnType, check_condition
 from resources.settings.frozen_model import FrozenModel
@@ -30,6 +37,16 @@ def check_identifier(name: str) -> str:
             f"{', '.join(RESERVED)}"
         )
     return name
+
+
+def check_columns(columns: dict[str, ColumnType]) -> dict[str, ColumnType]:
+    """Return columns whose names may stand in a condition; ValueError for others."""
+    for name in columns:
+        check_identifier(name)
+    return columns
+
+
+Columns = Annotated[dict[str, ColumnType], AfterValidator(check_columns)]
 
 
 class Annotations(FrozenModel):
@@ -87,7 +104,7 @@ class FileAnnotator(Annotations, InputPlaces):
         default=None,
         description="field of the file's records with it, a text; null: the last part of `by`",
     )
-    columns: dict[str, ColumnType] = Field(
+    columns: Columns = Field(
         min_length=1,
         description="fields of the file's records that are taken, each a number or a label",
     )
@@ -98,14 +115,6 @@ class FileAnnotator(Annotations, InputPlaces):
         description="smallest share of a source's documents that a record must name. A source with "
         "less fails, and keeps its last good state",
     )
-
-    @field_validator("columns")
-    @classmethod
-    def check_columns(cls, columns: dict[str, ColumnType]) -> dict[str, ColumnType]:
-        """Refuse names that cannot stand in a condition."""
-        for name in columns:
-            check_identifier(name)
-        return columns
 
     @field_validator("by")
     @classmethod
@@ -156,12 +165,92 @@ class TopicsAnnotator(Annotations):
         return {"topic": "label", "distance": "number"}
 
 
+class AskAnnotator(Annotations):
+    """Columns that a language model gives, which is asked about each document over a network."""
+
+    kind: Literal["ask"] = Field(description="ask: answers of a language model, over a network")
+    endpoint: str = Field(
+        pattern=r"^https?://[^/@?#]+[^@?#]*$",
+        description="URL before /chat/completions, with OpenAI's protocol: "
+        "http://127.0.0.1:8000/v1",
+    )
+    model: NonEmpty = Field(description="model, as the server knows it")
+    prompt: NonEmpty = Field(
+        description="file with what is asked of a document, which follows in a message of its own"
+    )
+    columns: Columns = Field(
+        min_length=1, description="columns that an answer gives, each a number or a label"
+    )
+    pattern: str | None = Field(
+        default=None,
+        description="regular expression with a group for each column: 'Score: (?P<score>[0-5])'; "
+        "null: answers are JSON with these columns, by a schema in the request",
+    )
+    parameters: dict[str, JsonValue] = Field(
+        default={"temperature": 0}, description="other fields of a request, such as max_tokens"
+    )
+    max_chars: int = Field(
+        default=6000,
+        ge=100,
+        le=10_000_000,
+        description="characters of a document that are sent: its beginning, middle and end",
+    )
+    share: float = Field(
+        default=1.0,
+        gt=0,
+        le=1,
+        description="share of the documents that is asked about, by the hash of their texts",
+    )
+    max_requests: int | None = Field(
+        default=1000, ge=0, description="most requests of a run; the next goes on. null: any number"
+    )
+    max_tokens: int | None = Field(
+        default=None, ge=0, description="most tokens of a run, as the server counts them"
+    )
+    parallel: int = Field(default=8, ge=1, le=1024, description="most requests in flight")
+    api_key: str = Field(
+        default="OPENAI_API_KEY",
+        pattern="^[A-Za-z_][A-Za-z0-9_]*$",
+        description="environment variable with the key, if the server wants one",
+    )
+
+    @field_validator("pattern")
+    @classmethod
+    def check_pattern(cls, pattern: str | None) -> str | None:
+        """Refuse what is no regular expression."""
+        try:
+            re.compile(pattern or "")
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        return pattern
+
+    @model_validator(mode="after")
+    def check_groups(self) -> Self:
+        """Refuse a pattern that lacks the group of a column."""
+        groups = re.compile(self.pattern).groupindex if self.pattern else self.columns
+        if lacking := sorted(self.columns.keys() - groups.keys()):
+            raise ValueError(
+                f"`pattern` has no group (?P<{lacking[0]}>...) for the column {lacking[0]!r}"
+            )
+        return self
+
+    @property
+    def given_columns(self) -> dict[str, ColumnType]:
+        """The columns that an answer gives."""
+        return self.columns
+
+    def saying(self) -> dict[str, Any]:
+        """Return the keys that an answer depends on, besides the prompt."""
+        keys = {"kind", "name", "model", "columns", "pattern", "parameters", "max_chars"}
+        return self.model_dump(mode="json", include=keys)
+
+
 def _with_kind(value: object) -> object:
     """Return an annotator with its kind, file unless it names one."""
     return {"kind": "file"} | value if isinstance(value, dict) else value
 
 
 Annotator = Annotated[
-    Annotated[FileAnnotator | TopicsAnnotator, Field(discriminator="kind")],
+    Annotated[FileAnnotator | TopicsAnnotator | AskAnnotator, Field(discriminator="kind")],
     BeforeValidator(_with_kind),
 ]

@@ -23,7 +23,12 @@ from pydantic import (
 )
 
 from corpus_loader.places.url_secrets import redacted
-from resources.settings.annotations import Annotator, FileAnnotator, TopicsAnnotator
+from resources.settings.annotations import (
+    Annotator,
+    AskAnnotator,
+    FileAnnotator,
+    TopicsAnnotator,
+)
 from resources.settings.buckets import (
     PERCENTILE,
     TOKENS,
@@ -351,6 +356,11 @@ class Settings(FrozenModel):
     def topics(self) -> list[TopicsAnnotator]:
         """The annotators that find topics in the corpus."""
         return [each for each in self.annotations if isinstance(each, TopicsAnnotator)]
+
+    @property
+    def asking(self) -> list[AskAnnotator]:
+        """The annotators that ask language models."""
+        return [each for each in self.annotations if isinstance(each, AskAnnotator)]
 
     def is_chat(self, name: str) -> bool:
         """Return whether a source of that name is made of conversations."""

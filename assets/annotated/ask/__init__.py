@@ -1,0 +1,1 @@
+"""Questions about documents to a chat endpoint."""
