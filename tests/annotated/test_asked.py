@@ -3,14 +3,14 @@
 import dagster as dg
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
 from chat_server import Reply, chat_server, judge, score
-from prelude import Any, Path, pl, pytest
+from prelude import Any, Path, pl, pytest, re
 from verbs import Cli
 
-from assets.annotated.asked_asset import key_of
+from assets.annotated.asked_asset import STAGE, key_of
 from assets.annotated.asset import plan_annotated
 from resources.engine.run_task import PartError
 from resources.store.inventory import stored_files
-from resources.store.store import StoreError
+from resources.store.store import StoreError, typed
 
 BEFORE = ("raw", "filtered", "signatures", "band_index", "duplicates", "deduped", "tokenizer")
 STAGES = (*BEFORE, "tokenized", "asked", "annotated", "bucketed")
@@ -112,6 +112,11 @@ def test_answers_out_of_form_are_counted_and_not_asked_again(tmp_path: Path, bui
         assert numbers["failed"] == {
             "the answer is not in the form": answers(corpus)["score"].null_count()
         }
+        [check], manifest = STAGE.checks, corpus.store.newest("asked", "all")
+        assert re.fullmatch(
+            r"judge: \d+ of \d+ have no answer \(the answer is not in the form: \d+\)",
+            check.finds(corpus, typed(manifest, STAGE), ()),
+        )
         assert numbers["answered"] == {"judge-2026": len(seen)} and numbers["left"] == 0
         build(corpus, *STAGES)
         assert sum(numbers["requests"].values()) == len(seen)
