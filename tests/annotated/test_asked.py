@@ -80,14 +80,19 @@ def test_each_text_is_asked_about_once_and_its_answer_goes_with_it(
     assert not [*(tmp_path / "store/_answers").glob("*")]
 
 
-def test_a_budget_is_spent_run_after_run_and_a_sample_grows(tmp_path: Path, build: Build) -> None:
+def test_a_budget_is_spent_run_after_run_and_a_sample_grows(
+    tmp_path: Path, build: Build, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "pipeline.yaml"))
     with chat_server(judge) as (url, seen):
         corpus = judged_corpus(tmp_path, url, max_requests=25, share=0.5)
         numbers = []
         for _ in range(4):
             build(corpus, "raw" if not numbers else "asked", *STAGES[1:])
             stats = corpus.store.newest("asked", "all").stats
-            numbers.append((len(seen), stats.numbers["left"]))
+            numbers.append((len(seen), left := stats.numbers["left"]))
+            told = f"judge: {left} texts are not asked about yet"
+            assert (told in cli.out("summary")) == (left > 0)
         total = stats.rows_kept
         assert numbers[0] == (25, total - 25) and numbers[-1] == (total, 0)
         assert total < answers(corpus).height
