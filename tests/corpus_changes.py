@@ -150,6 +150,10 @@ def plug_in_corpus(folder: Path) -> Path:
     )
     content = yaml.safe_load(config.read_text())
     content["shards"]["formats"].append("json_lines")
+    words = {"name": "words", "kind": "plug_in", "plug_in": "word_length"}
+    content["annotations"].append(
+        words | {"columns": {"letters": "number"}, "drop": "letters > 99"}
+    )
     config.write_text(yaml.safe_dump(content, sort_keys=False))
     return config
 
@@ -488,6 +492,7 @@ CHANGES = {
         "the rule of a plug-in": code_of_a_plug_in(
             "rule", "CAPITALS, maximum", "CAPITALS * 1.0{}, maximum"
         ),
+        "the annotator of a plug-in": code_of_a_plug_in("annotator", ".mean()", ".mean() + {}"),
         "the format of a plug-in": code_of_a_plug_in(
             "writer", 'select("tokens")', 'select("tokens", n=pl.lit({}))'
         ),

@@ -6,8 +6,9 @@ later stages depend on those that they read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import polars as pl
@@ -36,11 +37,19 @@ from assets.deduped.minhash.meta_fields import column_of, field_values
 from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
-from resources.settings.annotations import Annotator, AskAnnotator, FileAnnotator
+from resources.settings.annotations import (
+    Annotator,
+    AskAnnotator,
+    FileAnnotator,
+    PlugInAnnotator,
+    TopicsAnnotator,
+)
+from resources.settings.conditions import schema_of
+from resources.settings.plug_ins import PlugInError, load_plug_in
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
-from resources.store.records import FileRecord, Manifest, PartRecord, Stats, required_file
-from resources.store.store import StoreError
+from resources.store.records import Manifest, PartRecord, Stats, required_file
+from resources.store.store import Store, StoreError
 from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 ANNOTATION_COLUMNS = {"doc_id": "the document", "*": "a number or label of the annotator"}
@@ -63,11 +72,10 @@ def plan_annotated(corpus: Corpus, source: str) -> Plan:
     maker, tasks = tasks_of(corpus, ANNOTATED, source), list[Task[AnnotationInputs]]()
     annotators = [each for each in settings.annotations if each.annotates(source)]
     for annotator in annotators:
-        manifest, files_of = said_by(annotator, made, source)
+        files_of = said_by(store, annotator, made, source)
         for part in deduped.parts:
-            records = files_of(part.name)
-            files = tuple(store.file_of(manifest, record) for record in records)
-            said = [annotator.saying(), [record.sha256 for record in records]]
+            found = files_of(part.name)
+            files, said = tuple(f for f, _ in found), [annotator.saying(), [d for _, d in found]]
             documents = kept_documents(store, deduped, part)
             inputs = AnnotationInputs(annotator, files, part.name, documents)
             name, work_bytes = part_name(annotator.name, part.name), documents.bytes // 10
@@ -96,32 +104,42 @@ def newest_made(corpus: Corpus) -> dict[str, Manifest[Any, Any]]:
 
 
 def said_by(
-    annotator: Annotator, made: dict[str, Manifest[Any, Any]], source: str
-) -> tuple[Manifest[Any, Any], Callable[[str], list[FileRecord]]]:
-    """Return the manifest of an annotator's answers or models, and its files for a deduped part."""
+    store: Store, annotator: Annotator, made: dict[str, Manifest[Any, Any]], source: str
+) -> Callable[[str], list[tuple[PublishedFile, str]]]:
+    """Return a function that gives an annotator's answers or models for a deduped part, by name.
+
+    Each is a file and its sha256.
+    """
+
+    def files_of(
+        manifest: Manifest[Any, Any], parts: Iterable[PartRecord], kind: str
+    ) -> list[tuple[PublishedFile, str]]:
+        records = [required_file(manifest, part, kind) for part in parts]
+        return [(store.file_of(manifest, record), record.sha256) for record in records]
+
     if isinstance(annotator, AskAnnotator):
         asked = made[ASKED.name]
-        parts = {part.name: part for part in asked.parts}
+        named = {part.name: part for part in asked.parts}
 
-        def answers_about(deduped: str) -> list[FileRecord]:
-            if part := parts.get(asked_name(annotator.name, source, deduped)):
-                return [required_file(asked, part, ANSWERS)]
+        def answers_about(deduped: str) -> list[tuple[PublishedFile, str]]:
+            if part := named.get(asked_name(annotator.name, source, deduped)):
+                return files_of(asked, [part], ANSWERS)
             raise StoreError(
                 f"asked[{GLOBAL}] has no answers of the annotator {annotator.name!r} about part "
                 f"{deduped} of the source {source!r}. Materialize asked first."
             )
 
-        return asked, answers_about
+        return answers_about
+    files = list[tuple[PublishedFile, str]]()
     if isinstance(annotator, FileAnnotator):
-        manifest = made[ANNOTATORS.name]
-        own = [part for part in manifest.parts if part.stats.numbers.annotator == annotator.name]
-        records = [required_file(manifest, part, ANSWERS) for part in own]
-    else:
-        manifest = made[ANNOTATION_MODELS.name]
-        named = {part.name: part for part in manifest.parts}
-        models = [named[name] for name in (LEXICAL, annotator.name)]
-        records = [required_file(manifest, part, MODEL) for part in models]
-    return manifest, lambda _: records
+        answers = made[ANNOTATORS.name]
+        own = (part for part in answers.parts if part.stats.numbers.annotator == annotator.name)
+        files = files_of(answers, own, ANSWERS)
+    elif isinstance(annotator, TopicsAnnotator):
+        models = made[ANNOTATION_MODELS.name]
+        named = {part.name: part for part in models.parts}
+        files = files_of(models, (named[name] for name in (LEXICAL, annotator.name)), MODEL)
+    return lambda _: files
 
 
 def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
@@ -136,6 +154,12 @@ def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
         ids = read_kept_ids(inputs.documents).to_frame()
         table = ids.join(found, on="doc_id", how="left", maintain_order="left")
         matched = int(table[columns[0]].count())
+        numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
+    elif isinstance(inputs.annotator, PlugInAnnotator):
+        documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
+        table = apply_plug_in(documents, inputs.annotator)
+        known = pl.any_horizontal(pl.exclude("doc_id").is_not_null())
+        matched = table.filter(known).height
         numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
     else:
         documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
@@ -163,6 +187,26 @@ def join_answers(
     found = answers_to(keyed["key"], annotator, answers)
     joined = keyed.join(found, on="key", how="left", maintain_order="left")
     return joined.drop("key", "is_known"), int(joined["is_known"].count())
+
+
+def apply_plug_in(documents: pl.DataFrame, annotator: PlugInAnnotator) -> pl.DataFrame:
+    """Return doc_id and the columns that a function of a package gives for documents.
+
+    Raises PlugInError for a function that fails, or gives no such columns or another height.
+    """
+    annotate = load_plug_in("annotators", annotator.plug_in, FunctionType)
+    try:
+        found = annotate(documents)
+        given = documents.select("doc_id").hstack(found.select([*annotator.columns]))
+        table = given.cast(pl.Schema(schema_of(annotator.columns)))
+        is_number = pl.selectors.float()
+        return table.with_columns(pl.when(is_number.is_finite()).then(is_number))
+    except Exception as error:
+        raise PlugInError(
+            f"annotations: annotator {annotator.name!r}: {annotator.plug_in!r} must return a "
+            f"DataFrame with a row for each of {documents.height:,} documents and the columns "
+            f"{', '.join(annotator.columns)} ({type(error).__name__}: {error})"
+        ) from error
 
 
 def refuse_unmatched(corpus: Corpus, manifest: AnnotatedManifest, _: Plan) -> None:
