@@ -6,19 +6,14 @@ later stages depend on those that they read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-
-import polars as pl
 
 from assets.annotated.annotated_records import (
     ANNOTATED,
     ANNOTATION_MODELS,
     ANNOTATIONS,
-    ANNOTATORS,
-    ANSWERS,
-    ASKED,
     LEXICAL,
     MODEL,
     AnnotatedManifest,
@@ -27,21 +22,24 @@ from assets.annotated.annotated_records import (
     part_name,
     topic_key,
 )
-from assets.annotated.answer_files import answers_to, reading_of
-from assets.annotated.asked_files import asked_name, questions_of
-from assets.annotated.model_files import apply_topics, settings_of_models
+from assets.annotated.model_files import apply_classifier, apply_topics, config_of_models
+from assets.annotated.said_files import answers_of, join_answers, newest_answers, newest_under
 from assets.deduped.deduped_records import DEDUPED
-from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept, read_kept_ids
-from assets.deduped.minhash.meta_fields import column_of, field_values
+from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from corpus_loader.places import stage_names
 from resources.corpus import Corpus
-from resources.made_under import check_made_under
-from resources.settings.annotations import Annotator, AskAnnotator, FileAnnotator
+from resources.settings.annotations import (
+    Annotator,
+    AskAnnotator,
+    ClassifyAnnotator,
+    FileAnnotator,
+    TopicsAnnotator,
+)
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import FileRecord, Manifest, PartRecord, Stats, required_file
 from resources.store.store import StoreError
-from resources.tasks import GLOBAL, Plan, Task, tasks_of
+from resources.tasks import Plan, Task, tasks_of
 
 ANNOTATION_COLUMNS = {"doc_id": "the document", "*": "a number or label of the annotator"}
 
@@ -82,60 +80,35 @@ def newest_made(corpus: Corpus) -> dict[str, Manifest[Any, Any]]:
 
     Raises StoreError if they were made under another config.
     """
-    settings, made = corpus.settings, dict[str, Manifest[Any, Any]]()
-    configs = (
-        (ANNOTATORS, reading_of(settings)),
-        (ANNOTATION_MODELS, settings_of_models(settings)),
-        (ASKED, questions_of(corpus)),
-    )
-    for stage, config in configs:
-        if config:
-            made[stage.name] = corpus.store.newest(stage, GLOBAL)
-            check_made_under(made[stage.name], config=config, section="annotations")
-    return made
+    made, config = newest_answers(corpus), config_of_models(corpus)
+    models = newest_under(corpus, ANNOTATION_MODELS, config) if config else None
+    return made | ({ANNOTATION_MODELS.name: models} if models else {})
 
 
 def said_by(
     annotator: Annotator, made: dict[str, Manifest[Any, Any]], source: str
 ) -> tuple[Manifest[Any, Any], Callable[[str], list[FileRecord]]]:
     """Return the manifest of an annotator's answers or models, and its files for a deduped part."""
-    if isinstance(annotator, AskAnnotator):
-        asked = made[ASKED.name]
-        parts = {part.name: part for part in asked.parts}
-
-        def answers_about(deduped: str) -> list[FileRecord]:
-            if part := parts.get(asked_name(annotator.name, source, deduped)):
-                return [required_file(asked, part, ANSWERS)]
-            raise StoreError(
-                f"asked[{GLOBAL}] has no answers of the annotator {annotator.name!r} about part "
-                f"{deduped} of the source {source!r}. Materialize asked first."
-            )
-
-        return asked, answers_about
-    if isinstance(annotator, FileAnnotator):
-        manifest = made[ANNOTATORS.name]
-        own = [part for part in manifest.parts if part.stats.numbers.annotator == annotator.name]
-        records = [required_file(manifest, part, ANSWERS) for part in own]
-    else:
-        manifest = made[ANNOTATION_MODELS.name]
-        named = {part.name: part for part in manifest.parts}
-        models = [named[name] for name in (LEXICAL, annotator.name)]
-        records = [required_file(manifest, part, MODEL) for part in models]
+    if isinstance(annotator, FileAnnotator | AskAnnotator):
+        return answers_of(annotator, made, source)
+    manifest = made[ANNOTATION_MODELS.name]
+    named = {part.name: part for part in manifest.parts}
+    needed = (LEXICAL,) if isinstance(annotator, TopicsAnnotator) else ()
+    models = [named[name] for name in (*needed, annotator.name)]
+    records = [required_file(manifest, part, MODEL) for part in models]
     return manifest, lambda _: records
 
 
 def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
     """Publish what one annotator says of the documents of a part."""
     inputs, writer, name = task.payload, task.writer(), task.payload.annotator.name
-    if isinstance(inputs.annotator, FileAnnotator):
+    if isinstance(inputs.annotator, FileAnnotator | AskAnnotator):
         table, matched = join_answers(inputs.documents, inputs.annotator, inputs.said)
         numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
-    elif isinstance(inputs.annotator, AskAnnotator):
-        [answers], columns = inputs.said, list(inputs.annotator.columns)
-        found = pl.read_parquet(answers.checked(), columns=["doc_id", *columns])
-        ids = read_kept_ids(inputs.documents).to_frame()
-        table = ids.join(found, on="doc_id", how="left", maintain_order="left")
-        matched = int(table[columns[0]].count())
+    elif isinstance(inputs.annotator, ClassifyAnnotator):
+        [model] = inputs.said
+        table = apply_classifier(read_kept(inputs.documents, ["doc_id", "text"]), model)
+        matched = int(table["score"].count())
         numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
     else:
         documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
@@ -151,18 +124,6 @@ def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
         )
     writer.write_parquet(ANNOTATIONS, table)
     return [writer.publish(Stats(table.height, table.height, numbers=numbers))]
-
-
-def join_answers(
-    documents: KeptDocuments, annotator: FileAnnotator, answers: Sequence[PublishedFile]
-) -> tuple[pl.DataFrame, int]:
-    """Return doc_id and what the answers say of each document, and how many they know."""
-    by = annotator.by
-    table = read_kept(documents, [*{"doc_id": 0, column_of(by): 0}])
-    keyed = table.select("doc_id", key=field_values(table, by))
-    found = answers_to(keyed["key"], annotator, answers)
-    joined = keyed.join(found, on="key", how="left", maintain_order="left")
-    return joined.drop("key", "is_known"), int(joined["is_known"].count())
 
 
 def refuse_unmatched(corpus: Corpus, manifest: AnnotatedManifest, _: Plan) -> None:

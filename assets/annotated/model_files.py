@@ -6,19 +6,32 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 
+from assets.annotated.annotated_records import REPORT
+from assets.annotated.asked_files import questions_of
+from assets.annotated.held_out_report import HeldOutReport
 from assets.annotated.topics.topics import Topics, assign_topics
 from assets.annotated.vectors.lexical import LexicalModel, embed_lexical
-from resources.settings.pipeline import Settings
+from assets.filtered.classifier.classifier import Classifier, score_quality
+from resources.corpus import Corpus
 from resources.store.published import PublishedFile
+from resources.store.records import Manifest
 
 THOUSANDTHS = 1000  # of a distance
 
 
-def settings_of_models(settings: Settings) -> dict[str, Any]:
-    """Return the settings that models depend on, by annotator."""
-    return {each.name: each.saying() for each in settings.topics}
+def config_of_models(corpus: Corpus) -> dict[str, Any]:
+    """Return the settings that models depend on, by annotator; of a classifier, its labels' too."""
+    settings, questions = corpus.settings, questions_of(corpus)
+    config = {each.name: each.saying() for each in settings.topics}
+    for each in settings.classifying:
+        teacher = settings.teachers[each.by]
+        config[each.name] = each.saying() | {
+            "learns_from": [teacher.saying(), questions.get(teacher.name)]
+        }
+    return config
 
 
 def load_lexical(file: PublishedFile) -> LexicalModel:
@@ -46,3 +59,19 @@ def apply_topics(
     names = pl.Series(topics.names, dtype=pl.String).gather(found["topic"])
     table = documents.select("doc_id", topic=names, distance=found["distance"] / THOUSANDTHS)
     return table, int((found["distance"] > topics.far).sum())
+
+
+def apply_classifier(documents: pl.DataFrame, model: PublishedFile) -> pl.DataFrame:
+    """Return doc_id and `score` of documents (doc_id, text), in thousandths; null without words."""
+    classifier = Classifier.from_table(pl.read_parquet(model.checked()))
+    return documents.select("doc_id", score=score_quality(documents["text"], classifier).round(3))
+
+
+def read_reports(corpus: Corpus, manifest: Manifest[Any, Any]) -> dict[str, HeldOutReport]:
+    """Return what classifiers say of the examples that are held out, by annotator."""
+    found = {}
+    for part in manifest.parts:
+        if part.file(REPORT) is not None:
+            content = corpus.store.part_file(manifest, part, REPORT).checked().read_bytes()
+            found[part.name] = msgspec.json.decode(content, type=HeldOutReport)
+    return found
