@@ -19,7 +19,7 @@ LEAST_OF_A_LANGUAGE = 20  # examples: a share is off by 0.1 in two of three lang
 NEARLY_CONSTANT = 0.05  # between the 5th and the 95th percentile
 NEAR_CHANCE = 0.6  # AUC
 HIGH = 0.75  # AUC from which it matters whether only sources are told apart
-FEWEST_PAIRS = 100  # of a good and a bad example of a source: fewer say nothing
+FEWEST_PAIRS = 25  # of a good and a bad example of a source: fewer say nothing
 
 
 class HeldOutReport(msgspec.Struct, frozen=True):
@@ -49,27 +49,28 @@ def _find_warnings(held: pl.DataFrame, auc: float | None) -> Iterator[str]:
         yield f"the score is nearly the same everywhere: {low:.2f} to {high:.2f} for nine of ten"
     if auc < NEAR_CHANCE:
         yield f"the score says nothing: AUC {auc:.2f}, and chance is 0.50"
-    within = auc_within_sources(held)
-    if auc >= HIGH and held["source"].n_unique() > 1 and (within or 0.0) < NEAR_CHANCE:
-        found = "no source has enough of both" if within is None else f"AUC {within:.2f}"
+    pairs, within = pairs_within_sources(held)
+    is_measured = pairs >= FEWEST_PAIRS or pairs == 0
+    if auc >= HIGH and held["source"].n_unique() > 1 and within < NEAR_CHANCE and is_measured:
+        found = f"AUC {within:.2f} within them" if pairs else "none has both good and bad ones"
         yield (
-            f"the score may only tell sources apart: AUC {auc:.2f} over all examples, within a "
-            f"source {found}. Label good and bad documents of each source"
+            f"the score may only tell sources apart: AUC {auc:.2f} over all examples, and "
+            f"{found}. Label good and bad documents of each source"
         )
 
 
-def auc_within_sources(held: pl.DataFrame) -> float | None:
-    """Return the chance that a good document scores above a bad one of its source.
+def pairs_within_sources(held: pl.DataFrame) -> tuple[int, float]:
+    """Count the pairs of a good and a bad example of one source; the good one is above in a share.
 
-    None if there are fewer than FEWEST_PAIRS of both.
+    The share is 0 without a pair.
     """
     pairs, above = 0, 0.0
     for group in held.partition_by("source"):
         is_good = group["is_good"].to_numpy()
-        count = int(is_good.sum()) * int((~is_good).sum())
-        above += count * area_under_curve(group["score"].to_numpy(), is_good) if count else 0.0
-        pairs += count
-    return above / pairs if pairs >= FEWEST_PAIRS else None
+        if count := int(is_good.sum()) * int((~is_good).sum()):
+            above += count * area_under_curve(group["score"].to_numpy(), is_good)
+            pairs += count
+    return pairs, above / max(1, pairs)
 
 
 def report_markdown(report: HeldOutReport) -> str:

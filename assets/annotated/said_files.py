@@ -8,19 +8,25 @@ from typing import Any
 import polars as pl
 
 from assets.annotated.annotated_records import ANNOTATORS, ANSWERS, ASKED
-from assets.annotated.answer_files import answers_to, reading_of
 from assets.annotated.asked_files import asked_name, questions_of
 from assets.deduped.document_files import KeptDocuments, read_kept, read_kept_ids
 from assets.deduped.minhash.meta_fields import column_of, field_values
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.settings.annotations import AskAnnotator, FileAnnotator, Teacher
+from resources.settings.conditions import schema_of
+from resources.settings.pipeline import Settings
 from resources.store.published import PublishedFile
 from resources.store.records import FileRecord, Manifest, StageRecords, required_file
 from resources.store.store import StoreError
 from resources.tasks import GLOBAL
 
 Made = Mapping[str, Manifest[Any, Any]]  # by stage
+
+
+def reading_of(settings: Settings) -> dict[str, Any]:
+    """Return the settings that answers depend on, by annotator."""
+    return {each.name: each.reading() for each in settings.file_annotators}
 
 
 def newest_answers(corpus: Corpus) -> dict[str, Manifest[Any, Any]]:
@@ -81,3 +87,18 @@ def join_answers(
     found = answers_to(keyed["key"], annotator, answers)
     joined = keyed.join(found, on="key", how="left", maintain_order="left")
     return joined.drop("key", "is_known"), int(joined["is_known"].count())
+
+
+def answers_to(
+    keys: pl.Series, annotator: FileAnnotator, answers: Sequence[PublishedFile]
+) -> pl.DataFrame:
+    """Return the answers to some keys, each once: that of the first file which has it.
+
+    Columns: key, those of the annotator, and is_known, true.
+    """
+    schema = {"key": pl.String(), **schema_of(annotator.columns)}
+    is_asked = pl.col("key").is_in(keys.drop_nulls().unique().implode())
+    tables = (pl.scan_parquet(file.checked()).filter(is_asked) for file in answers)
+    found = pl.concat([pl.DataFrame(schema=schema), *(table.collect() for table in tables)])
+    unique = found.unique("key", keep="first", maintain_order=True)
+    return unique.with_columns(is_known=pl.lit(True))

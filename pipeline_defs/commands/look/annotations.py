@@ -69,9 +69,8 @@ def show_annotations(
         "numbers": pl.DataFrame([*numbers(tables)]),
         "labels": pl.DataFrame([*labels(tables)]),
         "dropped": pl.DataFrame([*dropped(tables, drop)]),
+        "classifiers": pl.DataFrame([*classifiers(corpus, chosen)]),
     }
-    if (held_out := pl.DataFrame([*classifiers(corpus, chosen)])).height:
-        frames["classifiers"] = held_out
     if json:
         print_json({name: nested(frame) for name, frame in frames.items()})
     elif not tables:
