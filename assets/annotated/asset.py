@@ -102,15 +102,7 @@ def said_by(
 def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
     """Publish what one annotator says of the documents of a part."""
     inputs, writer, name = task.payload, task.writer(), task.payload.annotator.name
-    if isinstance(inputs.annotator, FileAnnotator | AskAnnotator):
-        table, matched = join_answers(inputs.documents, inputs.annotator, inputs.said)
-        numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
-    elif isinstance(inputs.annotator, ClassifyAnnotator):
-        [model] = inputs.said
-        table = apply_classifier(read_kept(inputs.documents, ["doc_id", "text"]), model)
-        matched = int(table["score"].count())
-        numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
-    else:
+    if isinstance(inputs.annotator, TopicsAnnotator):
         documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
         table, far = apply_topics(documents, inputs.said)
         counts = table["topic"].drop_nulls().value_counts().sort("topic").iter_rows()
@@ -122,6 +114,13 @@ def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
             far={name: far},
             topics={topic_key(name, topic): count for topic, count in counts},
         )
+    else:
+        if isinstance(inputs.annotator, ClassifyAnnotator):
+            documents = read_kept(inputs.documents, ["doc_id", "text"])
+            table, matched = apply_classifier(documents, inputs.said)
+        else:
+            table, matched = join_answers(inputs.documents, inputs.annotator, inputs.said)
+        numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
     writer.write_parquet(ANNOTATIONS, table)
     return [writer.publish(Stats(table.height, table.height, numbers=numbers))]
 

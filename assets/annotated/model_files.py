@@ -61,10 +61,17 @@ def apply_topics(
     return table, int((found["distance"] > topics.far).sum())
 
 
-def apply_classifier(documents: pl.DataFrame, model: PublishedFile) -> pl.DataFrame:
-    """Return doc_id and `score` of documents (doc_id, text), in thousandths; null without words."""
+def apply_classifier(
+    documents: pl.DataFrame, models: tuple[PublishedFile, ...]
+) -> tuple[pl.DataFrame, int]:
+    """Return doc_id and `score` of documents (doc_id, text), and how many have words, so a score.
+
+    Scores are rounded to thousandths.
+    """
+    [model] = models
     classifier = Classifier.from_table(pl.read_parquet(model.checked()))
-    return documents.select("doc_id", score=score_quality(documents["text"], classifier).round(3))
+    scores = score_quality(documents["text"], classifier).round(3)
+    return documents.select("doc_id", score=scores), int(scores.count())
 
 
 def read_reports(corpus: Corpus, manifest: Manifest[Any, Any]) -> dict[str, HeldOutReport]:

@@ -39,7 +39,6 @@ from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import (
     Empty,
-    FileRecord,
     Manifest,
     PartRecord,
     Stats,
@@ -135,9 +134,9 @@ def sampled_parts(
     """Yield the parts that a model is trained on today, with the answers of its teacher."""
     for source, state in states.items():
         share = min(1.0, SAMPLE_BYTES / len(states) / max(1, state.stats.bytes))
-        answers, files_of = answers_of(teacher, made, source) if teacher else (state, no_files)
+        answers, files_of = answers_of(teacher, made, source) if teacher else (state, None)
         for part in state.parts:
-            records = files_of(part.name)
+            records = files_of(part.name) if files_of else []
             yield SampledPart(
                 documents=kept_documents(corpus.store, state, part),
                 source=source,
@@ -145,11 +144,6 @@ def sampled_parts(
                 answers=tuple(corpus.store.file_of(answers, record) for record in records),
                 made_of=(part.fingerprint, *(record.sha256 for record in records)),
             )
-
-
-def no_files(_: str) -> list[FileRecord]:
-    """Return no files of answers: nobody teaches vectors and topics."""
-    return []
 
 
 def train_first(task: Task[ModelInputs]) -> list[PartRecord]:

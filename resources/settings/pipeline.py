@@ -252,11 +252,8 @@ class Settings(FrozenModel):
             if not isinstance(annotator, ClassifyAnnotator):
                 continue
             if annotator.by not in teachers:
-                there = ", ".join(teachers) or "none"
-                message = (
-                    f"{annotator.by!r} is no annotator of kind file or ask; there are: {there}"
-                )
-                yield ("annotations", index, "by"), message
+                fault = f"is no annotator of kind file or ask; there are: {', '.join(teachers)}"
+                yield ("annotations", index, "by"), f"{annotator.by!r} {fault}"
                 continue
             try:
                 check_condition(annotator.good, teachers[annotator.by].given_columns)
