@@ -1,8 +1,10 @@
 """A server with OpenAI's protocol, whose answers a test makes."""
 
+import atexit
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any
 
 from served import Answering, served
@@ -33,3 +35,21 @@ def chat_server(answer: Callable[[str], Reply]) -> Iterator[tuple[str, Seen]]:
 
     with served(Chat) as url:
         yield f"{url}/v1", seen
+
+
+def score(message: str) -> int:
+    """What a judge says of a document: the number of its letters e, modulo 6."""
+    return message.split("\n", 1)[1].rsplit("\n", 1)[0].count("e") % 6
+
+
+def judge(message: str) -> Reply:
+    """Answer with two scores of a document."""
+    return 200, {}, f"Score: {score(message)}, or else {5 - score(message)}"
+
+
+@cache
+def judge_url() -> str:
+    """The URL of a judge who answers as long as this process runs."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(chat_server(judge))[0]

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 from builders import sentence, write_jsonl
 from chat_corpus import write_chat_corpus
+from chat_server import judge_url
 from every_stage import CONFIG, write_inputs
 from plug_in_package import forget, install
 from verbs import Cli
@@ -46,6 +47,11 @@ LABELLED = {
     **{"name": "topics", "where": "topics/*", "by": "meta.n", "columns": {"topic": "label"}},
     **{"sources": ["prose"], "min_matched": 0},
 }
+JUDGE = {
+    **{"name": "judge", "kind": "ask", "model": "any", "prompt": "prompt.txt", "share": 0.8},
+    **{"columns": {"score": "number"}, "drop": "score > 4"},
+}
+SCORES = [r"Score: (?P<score>\d)", r"or else (?P<score>\d)"]
 PLUG_INS = {"plug_ins": ["shouting"], "rules": {"custom": {"shouting": 0.5}}}
 
 
@@ -88,6 +94,7 @@ Change = Callable[[Site], None]
 
 def text_corpus(folder: Path, **changes: Any) -> Path:
     """Texts with every feature for them, every format and documents of known sites."""
+    (folder / "prompt.txt").write_text("How good is it?")
     (folder / "opted_out.txt").write_text("nobody.example\n")
     (folder / "blocked.txt").write_text("nobody.example\n")
     (folder / "rules.py").write_text(RULE.replace("{word}", "nobody"))
@@ -95,7 +102,10 @@ def text_corpus(folder: Path, **changes: Any) -> Path:
         "sources": [PROSE, NOTES],
         "filters": {"pii": {}, "rules": RULES},
         "shards": {"target_bytes": 4096, "rewrite_share": 1, "formats": list(FORMAT_NAMES)},
-        "annotations": [*CONFIG["annotations"], LABELLED],
+        "annotations": [
+            *(*CONFIG["annotations"], LABELLED),
+            JUDGE | {"endpoint": judge_url(), "pattern": SCORES[0]},
+        ],
         "phases": [
             {"name": "main", "weighting": "natural", "batch_samples": 4},
             {
@@ -434,6 +444,9 @@ OF_TEXTS: dict[str, Change] = OF_ALL | {
     "min_tokens": key("buckets.classes.min_tokens", 800, 100),
     "the condition of an annotator": key("annotations.0.drop", "likes > 7", "likes < 1"),
     "the condition of topics": key("annotations.1.drop", "distance > 0.6", "distance > 1.99"),
+    "the condition of answers": key("annotations.3.drop", "score > 3", "score > 4"),
+    "the pattern of answers": key("annotations.3.pattern", SCORES[1], SCORES[0]),
+    "the share that is asked about": key("annotations.3.share", 1.0, 0.8),
     "topics are found again": key("annotations.1.seed", 1, 2),
     "classes by an annotator": key("buckets.classes.score", "liked.likes", "meta.n"),
     "fill_in_the_middle.seed": key("sources.0.fill_in_the_middle.seed", 1, 2),

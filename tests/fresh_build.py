@@ -24,7 +24,7 @@ from corpus_loader import CorpusLoader, LoaderOptions
 from resources.stage import partition_names
 
 KEPT = ("tokenizer", "quality_scale", "annotation_models")
-IN_OTHER_FORMS = {"band_index", "sharded", "mixed"}  # the same rows in other files, or with others
+IN_OTHER_FORMS = {"asked", "band_index", "sharded", "mixed"}  # in other files, or with other rows
 OF_ROW_NUMBERS = {"duplicates all components"}  # digests by number of the ledger
 Facts = dict[str, Any]
 

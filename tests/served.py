@@ -41,7 +41,7 @@ class Answering(BaseHTTPRequestHandler):
 def served(handler: Callable[..., BaseRequestHandler]) -> Iterator[str]:
     """The URL of a server whose requests a handler answers."""
     with Server(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

@@ -49,7 +49,7 @@ class AskedNumbers(msgspec.Struct, frozen=True):
     left        texts that are to be asked about in later runs
     requests    answers that this run got, by annotator
     tokens      their tokens, as the server counts them
-    answered    documents by the model that answered, as the server names it
+    answered    documents that it was asked about, by the model that the server names
     failed      documents without an answer, by reason
     """
 

@@ -9,6 +9,7 @@ process of the run: at most `parallel` requests of an annotator are in flight.
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,10 +17,18 @@ from pathlib import Path
 import polars as pl
 
 from assets.annotated.annotated_records import ANSWERS, ASKED, AskedNumbers
-from assets.annotated.ask.asking import Answer, Asking, Journal
+from assets.annotated.ask.asking import Asking
 from assets.annotated.ask.endpoint import Budget, Endpoint
+from assets.annotated.ask.journal_files import Answer, Journal
 from assets.annotated.ask.question import Question
-from assets.annotated.asked_files import asked_name, prompt_of, question_digest, questions_of
+from assets.annotated.asked_files import (
+    MOST_FAILED,
+    asked_name,
+    prompt_of,
+    question_digest,
+    questions_of,
+    unanswered_lines,
+)
 from assets.deduped.deduped_records import DEDUPED
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from assets.text.document_ids import is_sampled
@@ -30,12 +39,11 @@ from resources.run_tasks import all_at_once, run_tasks
 from resources.settings.annotations import AskAnnotator
 from resources.settings.conditions import schema_of
 from resources.source_states import usable_states
-from resources.stage import MainTable, Outlook, Stage
+from resources.stage import Check, MainTable, Outlook, Stage
 from resources.store.published import PublishedFile
-from resources.store.records import Empty, PartRecord, Stats, fingerprint_of
+from resources.store.records import JOURNALS, Empty, PartRecord, Stats, fingerprint_of
 from resources.tasks import GLOBAL, Outcome, Plan, Task, Work, tasks_of
 
-JOURNALS = "answers"  # folder beside downloads
 KEY_DIGITS = 32
 ASKED_COLUMNS = {
     "doc_id": "the document",
@@ -78,7 +86,7 @@ def plan_asked(corpus: Corpus, partition: str) -> Plan:
                 run = last.run + bool(last.left) if last.base == base else 0
                 numbers = AskedNumbers(annotator.name, question, base, run)
                 documents = kept_documents(corpus.store, states[source], part)
-                journal = corpus.downloads.parent / JOURNALS / f"{name}-{base}.jsonl"
+                journal = journals_of(corpus) / f"{name}-{question}.jsonl"
                 inputs = AskInputs(annotator, prompt, numbers, documents, files, journal)
                 tasks.append(maker.task(name, (base, run), inputs, work_bytes=documents.bytes))
     return Plan(tasks, questions_of(corpus), Empty(), left_out)
@@ -90,7 +98,17 @@ def run_asked(corpus: Corpus, tasks: list[Task[AskInputs]], _: Work) -> list[Out
     budgets = {each.name: Budget(each.max_requests, each.max_tokens) for each in settings.asking}
     alone = settings.engine.model_copy(update={"kind": "in_process", "workers": 1})
     here = replace(corpus, settings=settings.model_copy(update={"engine": alone}))
-    return run_tasks(here, tasks, lambda task: ask_part(task, budgets[task.payload.annotator.name]))
+    ended = run_tasks(
+        here, tasks, lambda task: ask_part(task, budgets[task.payload.annotator.name])
+    )
+    if not any(outcome.error for outcome in ended):
+        shutil.rmtree(journals_of(corpus), ignore_errors=True)  # of questions that were changed
+    return ended
+
+
+def journals_of(corpus: Corpus) -> Path:
+    """Return the folder with answers that are not published yet."""
+    return corpus.store.root / JOURNALS
 
 
 def ask_part(task: Task[AskInputs], budget: Budget | None = None) -> list[PartRecord]:
@@ -183,4 +201,12 @@ STAGE = Stage(
     run=all_at_once(run_asked),
     is_used=lambda settings: bool(settings.asking),
     main_table=MainTable(ANSWERS, ASKED_COLUMNS),
+    describe=lambda *_: dict.fromkeys(("annotator", "question", "base", "run")),
+    checks=(
+        Check(
+            "texts_answered",
+            f"every text of the share is asked about, and {1 - MOST_FAILED:.0%} have an answer",
+            lambda _, manifest, __: "\n".join(unanswered_lines(manifest)),
+        ),
+    ),
 )

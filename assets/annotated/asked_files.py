@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+
+from assets.annotated.annotated_records import AskedNumbers
 from resources.corpus import Corpus
 from resources.errors import InputError
 from resources.settings.annotations import AskAnnotator
-from resources.store.records import fingerprint_of
+from resources.store.records import Empty, Manifest, fingerprint_of
 
 MOST_PROMPT_BYTES = 1 << 18
+MOST_FAILED = 0.1  # of the texts that are asked about, before that is told
 
 
 def prompt_of(corpus: Corpus, annotator: AskAnnotator) -> str:
@@ -40,3 +44,23 @@ def questions_of(corpus: Corpus) -> dict[str, str]:
 def asked_name(annotator: str, source: str, part: str) -> str:
     """Return the name of the part with the answers about a deduped part."""
     return f"{annotator}-{source}-{part}"
+
+
+def unanswered_lines(manifest: Manifest[Empty, AskedNumbers]) -> list[str]:
+    """Return a line for each annotator with texts to ask about, or that often gets no answer."""
+    left, asked = Counter[str](), Counter[str]()
+    failed = defaultdict[str, Counter[str]](Counter)
+    for numbers in (part.stats.numbers for part in manifest.parts):
+        left[numbers.annotator] += numbers.left
+        asked[numbers.annotator] += sum(numbers.answered.values())
+        failed[numbers.annotator].update(numbers.failed)
+    lines = [
+        f"{name}: {count:,} texts are not asked about yet; the next run goes on (`max_requests`)"
+        for name, count in left.items()
+        if count
+    ]
+    for name, reasons in failed.items():
+        if reasons.total() > MOST_FAILED * asked[name]:
+            told = "; ".join(f"{reason}: {count:,}" for reason, count in reasons.most_common(5))
+            lines.append(f"{name}: {reasons.total():,} of {asked[name]:,} have no answer ({told})")
+    return lines

@@ -23,7 +23,15 @@ from assets.annotated.annotated_records import (
     topic_key,
 )
 from assets.annotated.model_files import apply_classifier, apply_topics, config_of_models
-from assets.annotated.said_files import answers_of, join_answers, newest_answers, newest_under
+from assets.annotated.said_files import (
+    Made,
+    Said,
+    answers_of,
+    files_of,
+    join_answers,
+    newest_answers,
+    newest_under,
+)
 from assets.deduped.deduped_records import DEDUPED
 from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from corpus_loader.places import stage_names
@@ -37,8 +45,8 @@ from resources.settings.annotations import (
 )
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
-from resources.store.records import FileRecord, Manifest, PartRecord, Stats, required_file
-from resources.store.store import StoreError
+from resources.store.records import Manifest, PartRecord, Stats
+from resources.store.store import Store, StoreError
 from resources.tasks import Plan, Task, tasks_of
 
 ANNOTATION_COLUMNS = {"doc_id": "the document", "*": "a number or label of the annotator"}
@@ -61,11 +69,10 @@ def plan_annotated(corpus: Corpus, source: str) -> Plan:
     maker, tasks = tasks_of(corpus, ANNOTATED, source), list[Task[AnnotationInputs]]()
     annotators = [each for each in settings.annotations if each.annotates(source)]
     for annotator in annotators:
-        manifest, files_of = said_by(annotator, made, source)
+        files_about = said_by(store, annotator, made, source)
         for part in deduped.parts:
-            records = files_of(part.name)
-            files = tuple(store.file_of(manifest, record) for record in records)
-            said = [annotator.saying(), [record.sha256 for record in records]]
+            found = files_about(part.name)
+            files, said = tuple(f for f, _ in found), [annotator.saying(), [d for _, d in found]]
             documents = kept_documents(store, deduped, part)
             inputs = AnnotationInputs(annotator, files, part.name, documents)
             name, work_bytes = part_name(annotator.name, part.name), documents.bytes // 10
@@ -85,18 +92,15 @@ def newest_made(corpus: Corpus) -> dict[str, Manifest[Any, Any]]:
     return made | ({ANNOTATION_MODELS.name: models} if models else {})
 
 
-def said_by(
-    annotator: Annotator, made: dict[str, Manifest[Any, Any]], source: str
-) -> tuple[Manifest[Any, Any], Callable[[str], list[FileRecord]]]:
-    """Return the manifest of an annotator's answers or models, and its files for a deduped part."""
+def said_by(store: Store, annotator: Annotator, made: Made, source: str) -> Callable[[str], Said]:
+    """Return a function that gives the files of an annotator's answers or models for a part."""
     if isinstance(annotator, FileAnnotator | AskAnnotator):
-        return answers_of(annotator, made, source)
-    manifest = made[ANNOTATION_MODELS.name]
-    named = {part.name: part for part in manifest.parts}
-    needed = (LEXICAL,) if isinstance(annotator, TopicsAnnotator) else ()
-    models = [named[name] for name in (*needed, annotator.name)]
-    records = [required_file(manifest, part, MODEL) for part in models]
-    return manifest, lambda _: records
+        return answers_of(store, annotator, made, source)
+    models = made[ANNOTATION_MODELS.name]
+    named = {part.name: part for part in models.parts}
+    vectors = [named[LEXICAL]] if isinstance(annotator, TopicsAnnotator) else []
+    files = files_of(store, models, [*vectors, named[annotator.name]], MODEL)
+    return lambda _: files
 
 
 def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:

@@ -134,15 +134,15 @@ def sampled_parts(
     """Yield the parts that a model is trained on today, with the answers of its teacher."""
     for source, state in states.items():
         share = min(1.0, SAMPLE_BYTES / len(states) / max(1, state.stats.bytes))
-        answers, files_of = answers_of(teacher, made, source) if teacher else (state, None)
+        answers_about = answers_of(corpus.store, teacher, made, source) if teacher else None
         for part in state.parts:
-            records = files_of(part.name) if files_of else []
+            answers = answers_about(part.name) if answers_about else []
             yield SampledPart(
                 documents=kept_documents(corpus.store, state, part),
                 source=source,
                 share=share,
-                answers=tuple(corpus.store.file_of(answers, record) for record in records),
-                made_of=(part.fingerprint, *(record.sha256 for record in records)),
+                answers=tuple(file for file, _ in answers),
+                made_of=(part.fingerprint, *(digest for _, digest in answers)),
             )
 
 
@@ -175,7 +175,7 @@ def train_on_answers(task: Task[ModelInputs]) -> list[PartRecord]:
         raise InputError(
             f"{place}: {annotator.by!r} gives {good:,} good and {bad:,} bad examples by "
             f"{annotator.good!r}; at least {FEWEST_EXAMPLES} of each are needed. Label more "
-            "documents, or change `good`."
+            "documents, change `good`, or correct how files of labels name documents."
         )
     texts, config = examples["text"], annotator.training
     try:
@@ -279,7 +279,8 @@ def publish_model(
 def describe_models(corpus: Corpus, manifest: Manifest[Empty, ModelNumbers]) -> Metadata:
     """Return what each classifier says of the examples that are held out, as Markdown."""
     reports = read_reports(corpus, manifest)
-    return {f"classifier {name}": report_markdown(report) for name, report in reports.items()}
+    shown = {f"classifier {name}": report_markdown(each) for name, each in reports.items()}
+    return dict.fromkeys(("annotator", "config", "trained_on")) | shown
 
 
 STAGE = Stage(

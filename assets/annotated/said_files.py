@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -17,10 +17,11 @@ from resources.settings.annotations import AskAnnotator, FileAnnotator, Teacher
 from resources.settings.conditions import schema_of
 from resources.settings.pipeline import Settings
 from resources.store.published import PublishedFile
-from resources.store.records import FileRecord, Manifest, StageRecords, required_file
-from resources.store.store import StoreError
+from resources.store.records import Manifest, PartRecord, StageRecords, required_file
+from resources.store.store import Store, StoreError
 from resources.tasks import GLOBAL
 
+Said = list[tuple[PublishedFile, str]]  # files, and the sha256 of each
 Made = Mapping[str, Manifest[Any, Any]]  # by stage
 
 
@@ -47,27 +48,33 @@ def newest_under(
     return manifest
 
 
-def answers_of(
-    annotator: Teacher, made: Made, source: str
-) -> tuple[Manifest[Any, Any], Callable[[str], list[FileRecord]]]:
-    """Return the manifest of an annotator's answers, and its files for a deduped part."""
+def files_of(
+    store: Store, manifest: Manifest[Any, Any], parts: Iterable[PartRecord], kind: str
+) -> Said:
+    """Return the files of a kind of some parts, and their digests."""
+    records = [required_file(manifest, part, kind) for part in parts]
+    return [(store.file_of(manifest, record), record.sha256) for record in records]
+
+
+def answers_of(store: Store, annotator: Teacher, made: Made, source: str) -> Callable[[str], Said]:
+    """Return a function that gives the files of an annotator's answers for a deduped part."""
     if isinstance(annotator, FileAnnotator):
         manifest = made[ANNOTATORS.name]
-        own = [part for part in manifest.parts if part.stats.numbers.annotator == annotator.name]
-        records = [required_file(manifest, part, ANSWERS) for part in own]
-        return manifest, lambda _: records
+        own = (part for part in manifest.parts if part.stats.numbers.annotator == annotator.name)
+        files = files_of(store, manifest, own, ANSWERS)
+        return lambda _: files
     asked = made[ASKED.name]
-    parts = {part.name: part for part in asked.parts}
+    named = {part.name: part for part in asked.parts}
 
-    def answers_about(deduped: str) -> list[FileRecord]:
-        if part := parts.get(asked_name(annotator.name, source, deduped)):
-            return [required_file(asked, part, ANSWERS)]
+    def answers_about(deduped: str) -> Said:
+        if part := named.get(asked_name(annotator.name, source, deduped)):
+            return files_of(store, asked, [part], ANSWERS)
         raise StoreError(
             f"asked[{GLOBAL}] has no answers of the annotator {annotator.name!r} about part "
             f"{deduped} of the source {source!r}. Materialize asked first."
         )
 
-    return asked, answers_about
+    return answers_about
 
 
 def join_answers(

@@ -18,7 +18,7 @@ from resources.store.disk import files_below
 from resources.store.medium import DISK, medium_of
 from resources.store.named_states import HOLDS
 from resources.store.preview_files import PREVIEWS, REPORT
-from resources.store.records import DOWNLOADS, FIND_INDEX, MANIFESTS, RECORDS
+from resources.store.records import DOWNLOADS, FIND_INDEX, JOURNALS, MANIFESTS, RECORDS
 from resources.store.scratch import LEASES, MARK, USERS
 
 LOCK_NAME = ".run.lock"
@@ -72,6 +72,7 @@ INVENTORY = (
     DeclaredFiles("takedowns", f"{TAKEDOWNS}/*.json", "reader"),
     DeclaredFiles("patches", f"{PATCHES}/PARTITION/*.json", "reader", "edited"),
     DeclaredFiles("downloads", f"{DOWNLOADS}/*"),  # input files, which are the user's
+    DeclaredFiles("answers", f"{JOURNALS}/*"),  # by digests of texts
     DeclaredFiles("tables", f"{TABLES}*/PARTITION/*/*", "digests", "remade"),
     DeclaredFiles("digests", f"{TABLES}*/PARTITION/{DIGESTS}", "reader", "remade"),
     DeclaredFiles("notes of runs", f"{RUNS}/*/{NOTES}/*"),

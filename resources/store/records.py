@@ -19,6 +19,7 @@ DEFAULT_COMPRESSION: Compression = "zstd"
 LEVEL = 1  # of zstd: level 3 takes twice as long, for a tenth less
 MANIFESTS, RECORDS = "_manifests", "_parts"  # folders of a partition
 DOWNLOADS = "_downloads"  # folder of the store: copies of input files, which are the user's
+JOURNALS = "_answers"  # folder of the store: answers of models that a killed run has got
 FIND_INDEX = ".find-1.bin"  # what `corpus find` has of a part: no manifest names it
 POLARS_NAMES: dict[Compression, Literal["zstd", "lz4", "uncompressed"]] = {
     "zstd": "zstd",

@@ -10,8 +10,9 @@ from random import Random
 from chat_server import chat_server
 from prelude import Any, Path, given, pytest, st
 
-from assets.annotated.ask.asking import NO_ANSWER, Answer, Asking, Journal
+from assets.annotated.ask.asking import NO_ANSWER, Asking
 from assets.annotated.ask.endpoint import Budget, Endpoint
+from assets.annotated.ask.journal_files import Answer, Journal
 from assets.annotated.ask.question import Question, excerpt
 from corpus_loader.places.errors import CorpusError
 from resources.errors import InputError

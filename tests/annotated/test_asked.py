@@ -2,12 +2,15 @@
 
 import dagster as dg
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
-from chat_server import chat_server
-from prelude import Any, Path, pl, pytest
+from chat_server import Reply, chat_server, judge, score
+from prelude import Any, Path, pl, pytest, re
+from verbs import Cli
 
+from assets.annotated.asked_asset import STAGE, key_of
 from assets.annotated.asset import plan_annotated
 from resources.engine.run_task import PartError
-from resources.store.store import StoreError
+from resources.store.inventory import stored_files
+from resources.store.store import StoreError, typed
 
 BEFORE = ("raw", "filtered", "signatures", "band_index", "duplicates", "deduped", "tokenizer")
 STAGES = (*BEFORE, "tokenized", "asked", "annotated", "bucketed")
@@ -15,15 +18,6 @@ JUDGE: dict[str, Any] = {
     **{"name": "judge", "kind": "ask", "model": "any", "prompt": "prompt.txt"},
     **{"columns": {"score": "number"}, "pattern": r"Score: (?P<score>\d+)", "parallel": 4},
 }
-
-
-def score(message: str) -> int:
-    """What the server says of a document: the number of its letters e, modulo 6."""
-    return message.split("\n", 1)[1].rsplit("\n", 1)[0].count("e") % 6
-
-
-def judge(message: str) -> tuple[int, dict[str, str], str]:
-    return 200, {}, f"Score: {score(message)}"
 
 
 def judged_corpus(folder: Path, url: str, **changes: Any) -> Any:
@@ -83,17 +77,22 @@ def test_each_text_is_asked_about_once_and_its_answer_goes_with_it(
             plan_annotated(open_corpus(corpus.config), "prose")
         build(corpus, *STAGES)
         assert len(seen) == before + 1 + said.height
-    assert not [*(tmp_path / "store/answers").glob("*")]
+    assert not [*(tmp_path / "store/_answers").glob("*")]
 
 
-def test_a_budget_is_spent_run_after_run_and_a_sample_grows(tmp_path: Path, build: Build) -> None:
+def test_a_budget_is_spent_run_after_run_and_a_sample_grows(
+    tmp_path: Path, build: Build, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "pipeline.yaml"))
     with chat_server(judge) as (url, seen):
         corpus = judged_corpus(tmp_path, url, max_requests=25, share=0.5)
         numbers = []
         for _ in range(4):
             build(corpus, "raw" if not numbers else "asked", *STAGES[1:])
             stats = corpus.store.newest("asked", "all").stats
-            numbers.append((len(seen), stats.numbers["left"]))
+            numbers.append((len(seen), left := stats.numbers["left"]))
+            told = f"judge: {left} texts are not asked about yet"
+            assert (told in cli.out("summary")) == (left > 0)
         total = stats.rows_kept
         assert numbers[0] == (25, total - 25) and numbers[-1] == (total, 0)
         assert total < answers(corpus).height
@@ -108,7 +107,7 @@ def test_a_budget_is_spent_run_after_run_and_a_sample_grows(tmp_path: Path, buil
 
 
 def test_answers_out_of_form_are_counted_and_not_asked_again(tmp_path: Path, build: Build) -> None:
-    def answer(message: str) -> tuple[int, dict[str, str], str]:
+    def answer(message: str) -> Reply:
         return (200, {}, "Well.") if score(message) == 0 else judge(message)
 
     with chat_server(answer) as (url, seen):
@@ -118,6 +117,11 @@ def test_answers_out_of_form_are_counted_and_not_asked_again(tmp_path: Path, bui
         assert numbers["failed"] == {
             "the answer is not in the form": answers(corpus)["score"].null_count()
         }
+        [check], manifest = STAGE.checks, corpus.store.newest("asked", "all")
+        assert re.fullmatch(
+            r"judge: \d+ of \d+ have no answer \(the answer is not in the form: \d+\)",
+            check.finds(corpus, typed(manifest, STAGE), ()),
+        )
         assert numbers["answered"] == {"judge-2026": len(seen)} and numbers["left"] == 0
         build(corpus, *STAGES)
         assert sum(numbers["requests"].values()) == len(seen)
@@ -129,7 +133,7 @@ def test_a_server_that_is_gone_fails_and_what_it_answered_is_kept(
     monkeypatch.setenv("TOKENMILL_RETRY_SECONDS", "0.2")
     left = [20]
 
-    def answer(message: str) -> tuple[int, dict[str, str], str | bytes]:
+    def answer(message: str) -> Reply:
         left[0] -= 1
         return judge(message) if left[0] >= 0 else (503, {}, b"")
 
@@ -139,8 +143,40 @@ def test_a_server_that_is_gone_fails_and_what_it_answered_is_kept(
             build(corpus, *STAGES)
         left[0] = 1000
         asked = len(seen)
+        found = [*stored_files(corpus.store.root, tmp_path / "runs")]
+        assert "answers" in {file.declared.name for file in found if file.declared}
+        write_jsonl(tmp_path / "input/notes/new.jsonl", [{"text": sentence(990, 40)}])
         build(corpus, *STAGES)
         assert len(seen) - asked == answers(corpus).height - 20
+    assert not [*(tmp_path / "store").glob("_answers/*")]
+
+
+def test_a_takedown_takes_the_answer_along(
+    tmp_path: Path, build: Build, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKENMILL_CONFIG", str(tmp_path / "pipeline.yaml"))
+    with chat_server(judge) as (url, seen):
+        corpus = judged_corpus(tmp_path, url)
+        build(corpus, *STAGES)
+        gone = answers(corpus, "prose")["doc_id"][3]
+        key = key_of(texts(corpus)[gone])
+        assert found_in(corpus, gone) == {"asked", "annotated"}
+        assert found_in(corpus, key) == {"asked"}
+        cli.out("takedown", "--doc", gone, "--reason", "asked")
+        build(corpus, *STAGES)
+        cli.out("states", "gc", "--keep", "1", "--delete")
+        assert found_in(corpus, gone) == found_in(corpus, key) == set()
+        assert len(seen) == answers(corpus).height + 1
+
+
+def found_in(corpus: Any, value: str) -> set[str]:
+    """The stages of answers that have a value in a table."""
+    files = [(name, path) for name in ("asked", "annotated") for path in tables(corpus, name)]
+    return {name for name, path in files if value in pl.read_parquet(path).write_json()}
+
+
+def tables(corpus: Any, stage: str) -> list[Path]:
+    return [*(corpus.store.root / stage).glob("*/*.parquet")]
 
 
 def test_a_prompt_that_is_none_is_told(tmp_path: Path, build: Build) -> None:

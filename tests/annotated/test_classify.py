@@ -180,7 +180,7 @@ def test_too_few_labels_are_told(tmp_path: Path, build: Build) -> None:
     with pytest.raises(
         dg.Failure,
         match="annotator 'edu': 'likes' gives 10 good and 9 bad examples by 'score >= 3'; at "
-        "least 10 of each are needed. Label more documents, or change `good`",
+        "least 10 of each are needed. Label more documents, change `good`",
     ):
         build(corpus, *STAGES)
 

@@ -17,7 +17,7 @@ from resources.store.inventory import INVENTORY, StoredFile, declared_as, stored
 
 PEERS = set() if find_spec("pyiceberg") else {"tables", "digests"}
 NOT_HERE = {  # on object stores, after kills, where a build fails
-    *("copies", "mark of a scratch", "temporaries", "errors"),
+    *("answers", "copies", "mark of a scratch", "temporaries", "errors"),
     *PEERS,
 }
 ROOT = Path(__file__).resolve().parents[2]

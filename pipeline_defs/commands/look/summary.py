@@ -15,7 +15,8 @@ from typing import Annotated, Any
 import polars as pl
 from cyclopts import Parameter
 
-from assets.annotated.annotated_records import ANNOTATED, ANNOTATORS
+from assets.annotated.annotated_records import ANNOTATED, ANNOTATORS, ASKED
+from assets.annotated.asked_files import unanswered_lines
 from assets.bucketed.document_chunks import CUT, LEFT_OUT
 from assets.deduped.deduped_records import BAND_INDEX
 from assets.mixed.complete_state_files import incomplete
@@ -76,6 +77,7 @@ def as_json(tables: CorpusTables) -> dict[str, Any]:
         "other_languages": nested(tables["other_languages"], "source", "language"),
         "held_out": nested(tables["held_out"], "source"),
         "long_conversations": nested(tables["long_conversations"], "source", "outcome"),
+        "unanswered": unanswered(tables.corpus),
         "incomplete": incomplete(tables.corpus) if tables.manifests else "",
     }
     of_sources = stages.filter(IS_SOURCE)
@@ -99,7 +101,7 @@ def show(tables: CorpusTables, *, stages: bool = False) -> None:
     if stages:
         print_frame("phases", mix_table(tables["mix"]))
     corpus = tables.corpus
-    say(*unread_files(corpus), *source_lines(tables))
+    say(*unread_files(corpus), *source_lines(tables), *unanswered(corpus))
     say(*([line] if (line := incomplete(corpus)) else []))
     say(f"The corpus is in {corpus.store}")
     is_mixed = tables["mix"]["phase"].n_unique() == len(corpus.settings.phase_names())
@@ -111,6 +113,12 @@ def unread_files(corpus: Corpus) -> list[str]:
     found = (corpus.store.newest_or_none(RAW.name, name) for name in corpus.settings.source_names())
     own = (typed(each, RAW) for each in found if each and each.code_version == RAW.code_version)
     return [line for manifest in own for line in unread_lines(manifest)]
+
+
+def unanswered(corpus: Corpus) -> list[str]:
+    """Return a line for each annotator that has texts to ask about, or that gets few answers."""
+    asked = corpus.store.newest_or_none(ASKED, GLOBAL) if corpus.settings.asking else None
+    return unanswered_lines(asked) if asked else []
 
 
 def source_lines(tables: CorpusTables) -> Iterator[str]:
