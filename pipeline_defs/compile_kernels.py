@@ -50,7 +50,9 @@ CALLED_IF: dict[str, Callable[[Settings], bool]] = {
     "assets.deduped.kernels.component_survivors": lambda s: s.dedup.clusters == "components",
     "assets.deduped.kernels.line_units": lambda s: bool(s.dedup.lines or s.dedup.paragraphs),
     "assets.deduped.kernels.word_runs": lambda s: s.dedup.substrings is not None,
-    "assets.filtered.kernels.word_features": lambda s: s.classifier is not None or bool(s.topics),
+    "assets.filtered.kernels.word_features": lambda s: bool(
+        s.classifier or s.topics or s.classifying
+    ),
 }
 
 

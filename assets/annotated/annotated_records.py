@@ -10,6 +10,7 @@ from resources.store.records import Empty, Manifest, StageRecords
 ANSWERS = "answers"  # kind of file of `annotators`: key String, and the columns of the annotator
 ANNOTATIONS = "annotations"  # kind of file of `annotated`: doc_id String, and these columns
 MODEL = "model"  # kind of file of `annotation_models`
+REPORT = "report"  # another, of what a classifier says of the examples that are held out
 LEXICAL = "lexical"  # its part with the vectors of words
 DROPPED = "annotation."  # before the name of an annotator: why `bucketed` leaves a document out
 
@@ -30,7 +31,7 @@ class ModelNumbers(msgspec.Struct, frozen=True):
 
     annotator   name of the annotator, or `lexical`, the vectors of words
     config      digest of its config
-    trained_on  fingerprints of the deduped parts that were there
+    trained_on  fingerprints of the deduped parts that were there, and digests of files of answers
     """
 
     annotator: str = ""

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import xxhash
 
 from assets.annotated.annotated_records import ANNOTATORS, ANSWERS, AnnotatorsNumbers
-from assets.annotated.answer_files import find_answer_files, read_answers, reading_of
+from assets.annotated.answer_files import find_answer_files, read_answers
+from assets.annotated.said_files import reading_of
 from assets.raw.readers.formats import foreign_code
 from assets.raw.readers.input_file import InputFile
 from resources.corpus import Corpus

@@ -6,9 +6,7 @@ quarantine for unreadable records.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -21,16 +19,9 @@ from assets.raw.readers.read_chunks import read_chunks, whole
 from resources.errors import InputError
 from resources.settings.annotations import FileAnnotator
 from resources.settings.conditions import schema_of
-from resources.settings.pipeline import Settings
 from resources.settings.sources import SourceConfig
-from resources.store.published import PublishedFile
 
 CHUNK_BYTES = 8 << 20
-
-
-def reading_of(settings: Settings) -> dict[str, Any]:
-    """Return the settings that answers depend on, by annotator."""
-    return {each.name: each.reading() for each in settings.file_annotators}
 
 
 def find_answer_files(annotator: FileAnnotator, base: Path, downloads: Path) -> list[InputFile]:
@@ -45,21 +36,6 @@ def _as_source(annotator: FileAnnotator) -> SourceConfig:
     """Return the files of an annotator as a source, whose text is the key."""
     key = annotator.key_field
     return as_source(annotator, key, columns=(key, *annotator.columns))
-
-
-def answers_to(
-    keys: pl.Series, annotator: FileAnnotator, answers: Sequence[PublishedFile]
-) -> pl.DataFrame:
-    """Return the answers to some keys, each once: that of the first file which has it.
-
-    Columns: key, those of the annotator, and is_known, true.
-    """
-    schema = {"key": pl.String(), **schema_of(annotator.columns)}
-    is_asked = pl.col("key").is_in(keys.drop_nulls().unique().implode())
-    tables = (pl.scan_parquet(file.checked()).filter(is_asked) for file in answers)
-    found = pl.concat([pl.DataFrame(schema=schema), *(table.collect() for table in tables)])
-    unique = found.unique("key", keep="first", maintain_order=True)
-    return unique.with_columns(is_known=pl.lit(True))
 
 
 def read_answers(file: InputFile, annotator: FileAnnotator) -> tuple[pl.DataFrame, pl.DataFrame]:

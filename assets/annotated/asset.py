@@ -6,20 +6,14 @@ later stages depend on those that they read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType
 from typing import Any
-
-import polars as pl
 
 from assets.annotated.annotated_records import (
     ANNOTATED,
     ANNOTATION_MODELS,
     ANNOTATIONS,
-    ANNOTATORS,
-    ANSWERS,
-    ASKED,
     LEXICAL,
     MODEL,
     AnnotatedManifest,
@@ -28,29 +22,38 @@ from assets.annotated.annotated_records import (
     part_name,
     topic_key,
 )
-from assets.annotated.answer_files import answers_to, reading_of
-from assets.annotated.asked_files import asked_name, questions_of
-from assets.annotated.model_files import apply_topics, settings_of_models
+from assets.annotated.model_files import (
+    apply_classifier,
+    apply_plug_in,
+    apply_topics,
+    config_of_models,
+)
+from assets.annotated.said_files import (
+    Made,
+    Said,
+    answers_of,
+    files_of,
+    join_answers,
+    newest_answers,
+    newest_under,
+)
 from assets.deduped.deduped_records import DEDUPED
-from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept, read_kept_ids
-from assets.deduped.minhash.meta_fields import column_of, field_values
+from assets.deduped.document_files import KeptDocuments, kept_documents, read_kept
 from corpus_loader.places import stage_names
 from resources.corpus import Corpus
-from resources.made_under import check_made_under
 from resources.settings.annotations import (
     Annotator,
     AskAnnotator,
+    ClassifyAnnotator,
     FileAnnotator,
     PlugInAnnotator,
     TopicsAnnotator,
 )
-from resources.settings.conditions import schema_of
-from resources.settings.plug_ins import PlugInError, load_plug_in
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, Stats, required_file
+from resources.store.records import Manifest, PartRecord, Stats
 from resources.store.store import Store, StoreError
-from resources.tasks import GLOBAL, Plan, Task, tasks_of
+from resources.tasks import Plan, Task, tasks_of
 
 ANNOTATION_COLUMNS = {"doc_id": "the document", "*": "a number or label of the annotator"}
 
@@ -72,9 +75,9 @@ def plan_annotated(corpus: Corpus, source: str) -> Plan:
     maker, tasks = tasks_of(corpus, ANNOTATED, source), list[Task[AnnotationInputs]]()
     annotators = [each for each in settings.annotations if each.annotates(source)]
     for annotator in annotators:
-        files_of = said_by(store, annotator, made, source)
+        files_about = said_by(store, annotator, made, source)
         for part in deduped.parts:
-            found = files_of(part.name)
+            found = files_about(part.name)
             files, said = tuple(f for f, _ in found), [annotator.saying(), [d for _, d in found]]
             documents = kept_documents(store, deduped, part)
             inputs = AnnotationInputs(annotator, files, part.name, documents)
@@ -90,78 +93,28 @@ def newest_made(corpus: Corpus) -> dict[str, Manifest[Any, Any]]:
 
     Raises StoreError if they were made under another config.
     """
-    settings, made = corpus.settings, dict[str, Manifest[Any, Any]]()
-    configs = (
-        (ANNOTATORS, reading_of(settings)),
-        (ANNOTATION_MODELS, settings_of_models(settings)),
-        (ASKED, questions_of(corpus)),
-    )
-    for stage, config in configs:
-        if config:
-            made[stage.name] = corpus.store.newest(stage, GLOBAL)
-            check_made_under(made[stage.name], config=config, section="annotations")
-    return made
+    made, config = newest_answers(corpus), config_of_models(corpus)
+    models = newest_under(corpus, ANNOTATION_MODELS, config) if config else None
+    return made | ({ANNOTATION_MODELS.name: models} if models else {})
 
 
-def said_by(
-    store: Store, annotator: Annotator, made: dict[str, Manifest[Any, Any]], source: str
-) -> Callable[[str], list[tuple[PublishedFile, str]]]:
-    """Return a function that gives an annotator's answers or models for a deduped part, by name.
-
-    Each is a file and its sha256.
-    """
-
-    def files_of(
-        manifest: Manifest[Any, Any], parts: Iterable[PartRecord], kind: str
-    ) -> list[tuple[PublishedFile, str]]:
-        records = [required_file(manifest, part, kind) for part in parts]
-        return [(store.file_of(manifest, record), record.sha256) for record in records]
-
-    if isinstance(annotator, AskAnnotator):
-        asked = made[ASKED.name]
-        named = {part.name: part for part in asked.parts}
-
-        def answers_about(deduped: str) -> list[tuple[PublishedFile, str]]:
-            if part := named.get(asked_name(annotator.name, source, deduped)):
-                return files_of(asked, [part], ANSWERS)
-            raise StoreError(
-                f"asked[{GLOBAL}] has no answers of the annotator {annotator.name!r} about part "
-                f"{deduped} of the source {source!r}. Materialize asked first."
-            )
-
-        return answers_about
-    files = list[tuple[PublishedFile, str]]()
-    if isinstance(annotator, FileAnnotator):
-        answers = made[ANNOTATORS.name]
-        own = (part for part in answers.parts if part.stats.numbers.annotator == annotator.name)
-        files = files_of(answers, own, ANSWERS)
-    elif isinstance(annotator, TopicsAnnotator):
-        models = made[ANNOTATION_MODELS.name]
-        named = {part.name: part for part in models.parts}
-        files = files_of(models, (named[name] for name in (LEXICAL, annotator.name)), MODEL)
+def said_by(store: Store, annotator: Annotator, made: Made, source: str) -> Callable[[str], Said]:
+    """Return a function that gives the files of an annotator's answers or models for a part."""
+    if isinstance(annotator, FileAnnotator | AskAnnotator):
+        return answers_of(store, annotator, made, source)
+    if isinstance(annotator, PlugInAnnotator):
+        return lambda _: []
+    models = made[ANNOTATION_MODELS.name]
+    named = {part.name: part for part in models.parts}
+    vectors = [named[LEXICAL]] if isinstance(annotator, TopicsAnnotator) else []
+    files = files_of(store, models, [*vectors, named[annotator.name]], MODEL)
     return lambda _: files
 
 
 def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
     """Publish what one annotator says of the documents of a part."""
     inputs, writer, name = task.payload, task.writer(), task.payload.annotator.name
-    if isinstance(inputs.annotator, FileAnnotator):
-        table, matched = join_answers(inputs.documents, inputs.annotator, inputs.said)
-        numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
-    elif isinstance(inputs.annotator, AskAnnotator):
-        [answers], columns = inputs.said, list(inputs.annotator.columns)
-        found = pl.read_parquet(answers.checked(), columns=["doc_id", *columns])
-        ids = read_kept_ids(inputs.documents).to_frame()
-        table = ids.join(found, on="doc_id", how="left", maintain_order="left")
-        matched = int(table[columns[0]].count())
-        numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
-    elif isinstance(inputs.annotator, PlugInAnnotator):
-        documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
-        table = apply_plug_in(documents, inputs.annotator)
-        known = pl.any_horizontal(pl.exclude("doc_id").is_not_null())
-        matched = table.filter(known).height
-        numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
-    else:
+    if isinstance(inputs.annotator, TopicsAnnotator):
         documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
         table, far = apply_topics(documents, inputs.said)
         counts = table["topic"].drop_nulls().value_counts().sort("topic").iter_rows()
@@ -173,40 +126,18 @@ def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
             far={name: far},
             topics={topic_key(name, topic): count for topic, count in counts},
         )
+    else:
+        if isinstance(inputs.annotator, ClassifyAnnotator):
+            documents = read_kept(inputs.documents, ["doc_id", "text"])
+            table, matched = apply_classifier(documents, inputs.said)
+        elif isinstance(inputs.annotator, PlugInAnnotator):
+            documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
+            table, matched = apply_plug_in(documents, inputs.annotator)
+        else:
+            table, matched = join_answers(inputs.documents, inputs.annotator, inputs.said)
+        numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
     writer.write_parquet(ANNOTATIONS, table)
     return [writer.publish(Stats(table.height, table.height, numbers=numbers))]
-
-
-def join_answers(
-    documents: KeptDocuments, annotator: FileAnnotator, answers: Sequence[PublishedFile]
-) -> tuple[pl.DataFrame, int]:
-    """Return doc_id and what the answers say of each document, and how many they know."""
-    by = annotator.by
-    table = read_kept(documents, [*{"doc_id": 0, column_of(by): 0}])
-    keyed = table.select("doc_id", key=field_values(table, by))
-    found = answers_to(keyed["key"], annotator, answers)
-    joined = keyed.join(found, on="key", how="left", maintain_order="left")
-    return joined.drop("key", "is_known"), int(joined["is_known"].count())
-
-
-def apply_plug_in(documents: pl.DataFrame, annotator: PlugInAnnotator) -> pl.DataFrame:
-    """Return doc_id and the columns that a function of a package gives for documents.
-
-    Raises PlugInError for a function that fails, or gives no such columns or another height.
-    """
-    annotate = load_plug_in("annotators", annotator.plug_in, FunctionType)
-    try:
-        found = annotate(documents)
-        given = documents.select("doc_id").hstack(found.select([*annotator.columns]))
-        table = given.cast(pl.Schema(schema_of(annotator.columns)))
-        is_number = pl.selectors.float()
-        return table.with_columns(pl.when(is_number.is_finite()).then(is_number))
-    except Exception as error:
-        raise PlugInError(
-            f"annotations: annotator {annotator.name!r}: {annotator.plug_in!r} must return a "
-            f"DataFrame with a row for each of {documents.height:,} documents and the columns "
-            f"{', '.join(annotator.columns)} ({type(error).__name__}: {error})"
-        ) from error
 
 
 def refuse_unmatched(corpus: Corpus, manifest: AnnotatedManifest, _: Plan) -> None:

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from resources.settings.conditions import ColumnType, check_condition
+from resources.settings.filtering.classifier import ClassifierConfig
 from resources.settings.frozen_model import FrozenModel
 from resources.settings.key_types import EACH_ONCE, ONE_OR_MORE, NonEmpty
 from resources.settings.plug_ins import check_plug_in, with_identity
@@ -267,6 +268,40 @@ class AskAnnotator(Annotations):
         return self.model_dump(mode="json", include=keys)
 
 
+Teacher = FileAnnotator | AskAnnotator  # what a classifier may learn from
+
+
+class ClassifyAnnotator(Annotations):
+    """A score by a classifier that learns from what another annotator says of some documents."""
+
+    kind: Literal["classify"] = Field(
+        description="classify: score of a classifier that learns from another annotator's answers"
+    )
+    by: NonEmpty = Field(
+        description="name of the annotator whose answers it learns from, of kind file or ask"
+    )
+    good: NonEmpty = Field(
+        description="condition on the columns of that annotator, in SQL, of good examples: "
+        "score >= 3. Other documents with an answer are bad ones"
+    )
+    held_out: float = Field(
+        default=0.1,
+        gt=0,
+        lt=1,
+        description="share of the examples that are held out of training to measure the classifier",
+    )
+
+    @property
+    def given_columns(self) -> dict[str, ColumnType]:
+        """The probability of being good, 0 to 1, if good and bad were equally common."""
+        return {"score": "number"}
+
+    @property
+    def training(self) -> ClassifierConfig:
+        """The training of the classifier, whose labels are another annotator's."""
+        return ClassifierConfig(labelled=self.by, held_out=self.held_out)
+
+
 def _with_kind(value: object) -> object:
     """Return an annotator with its kind, file unless it names one."""
     return {"kind": "file"} | value if isinstance(value, dict) else value
@@ -274,7 +309,7 @@ def _with_kind(value: object) -> object:
 
 Annotator = Annotated[
     Annotated[
-        FileAnnotator | TopicsAnnotator | PlugInAnnotator | AskAnnotator,
+        FileAnnotator | TopicsAnnotator | PlugInAnnotator | AskAnnotator | ClassifyAnnotator,
         Field(discriminator="kind"),
     ],
     BeforeValidator(_with_kind),

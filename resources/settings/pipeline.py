@@ -26,7 +26,9 @@ from corpus_loader.places.url_secrets import redacted
 from resources.settings.annotations import (
     Annotator,
     AskAnnotator,
+    ClassifyAnnotator,
     FileAnnotator,
+    Teacher,
     TopicsAnnotator,
 )
 from resources.settings.buckets import (
@@ -38,6 +40,7 @@ from resources.settings.buckets import (
     check_count,
     class_names,
 )
+from resources.settings.conditions import check_condition
 from resources.settings.dedup import DedupConfig
 from resources.settings.disclosure import DisclosureConfig
 from resources.settings.engine import EngineConfig
@@ -244,6 +247,18 @@ class Settings(FrozenModel):
         for index, name in enumerate(names):
             if name in names[:index]:
                 yield ("annotations", index, "name"), f"{name!r} is there twice. Rename one"
+        teachers = self.teachers
+        for index, annotator in enumerate(self.annotations):
+            if not isinstance(annotator, ClassifyAnnotator):
+                continue
+            if annotator.by not in teachers:
+                fault = f"is no annotator of kind file or ask; there are: {', '.join(teachers)}"
+                yield ("annotations", index, "by"), f"{annotator.by!r} {fault}"
+                continue
+            try:
+                check_condition(annotator.good, teachers[annotator.by].given_columns)
+            except ValueError as error:
+                yield ("annotations", index, "good"), str(error)
         classes = self.buckets.classes
         named = classes and (("score", "number", classes.score), ("label", "label", classes.label))
         for key, kind, given in named or ():
@@ -361,6 +376,17 @@ class Settings(FrozenModel):
     def asking(self) -> list[AskAnnotator]:
         """The annotators that ask language models."""
         return [each for each in self.annotations if isinstance(each, AskAnnotator)]
+
+    @property
+    def classifying(self) -> list[ClassifyAnnotator]:
+        """The annotators that learn from the answers of others."""
+        return [each for each in self.annotations if isinstance(each, ClassifyAnnotator)]
+
+    @property
+    def teachers(self) -> dict[str, Teacher]:
+        """The annotators that a classifier may learn from, by name."""
+        found: tuple[Teacher, ...] = (*self.file_annotators, *self.asking)
+        return {each.name: each for each in found}
 
     def is_chat(self, name: str) -> bool:
         """Return whether a source of that name is made of conversations."""

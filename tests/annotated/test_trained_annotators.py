@@ -80,7 +80,7 @@ def test_topics_are_shown_and_found_again(
     before = corpus.store.newest("annotation_models", "all").fingerprint
     renewing = start(corpus.config, "pipeline_defs.commands.main", "topics", "--renew")
     assert renewing.wait(LONGEST_SECONDS) == 0, (tmp_path / "out.log").read_text()
-    assert "tells the topics of all documents again" in (tmp_path / "out.log").read_text()
+    assert "annotates all documents again" in (tmp_path / "out.log").read_text()
     assert corpus.store.newest("annotation_models", "all").fingerprint != before
 
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import polars as pl
 from cyclopts import Parameter
 
-from assets.annotated.annotated_records import ANNOTATED, ANNOTATIONS
+from assets.annotated.annotated_records import ANNOTATED, ANNOTATION_MODELS, ANNOTATIONS
+from assets.annotated.model_files import read_reports
 from corpus_loader.places.stage_names import TOKENIZED
 from pipeline_defs.commands.answers import nested, print_frame
 from pipeline_defs.commands.published_documents import newest_part, path_of
@@ -19,6 +20,7 @@ from resources.corpus import Corpus
 from resources.errors import UsageError, check_name
 from resources.settings.annotations import Annotator, TopicsAnnotator
 from resources.settings.conditions import check_condition, check_rows, is_met
+from resources.tasks import GLOBAL
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_LABELS = 20  # of a source and column, the most frequent
@@ -32,10 +34,16 @@ def show_annotations(
         str | None,
         Parameter(help="Count what this condition would drop, such as 'score < 3'."),
     ] = None,
+    renew: Annotated[
+        bool,
+        Parameter(help="Find topics and train classifiers again, on today's documents and labels."),
+    ] = False,
     json: Json = False,
 ) -> int:
     """Print the spread of numbers, the frequent labels, and the documents that are dropped."""
     corpus = load_corpus()
+    if renew:
+        return renew_models(corpus)
     known = {each.name: each for each in corpus.settings.annotations}
     if not known:
         raise UsageError(f"{corpus.config} has no `annotations` (docs/quality.md, section 8).")
@@ -61,6 +69,7 @@ def show_annotations(
         "numbers": pl.DataFrame([*numbers(tables)]),
         "labels": pl.DataFrame([*labels(tables)]),
         "dropped": pl.DataFrame([*dropped(tables, drop)]),
+        "classifiers": pl.DataFrame([*classifiers(corpus, chosen)]),
     }
     if json:
         print_json({name: nested(frame) for name, frame in frames.items()})
@@ -142,3 +151,31 @@ def dropped(tables: Tables, drop: str | None) -> Iterator[dict[str, Any]]:
                 **{"tokens": int(rows["tokens"].sum())},
                 "tokens_share": int(rows["tokens"].sum()) / max(1, tokens),
             }
+
+
+def classifiers(corpus: Corpus, annotators: Sequence[Annotator]) -> Iterator[dict[str, Any]]:
+    """Yield what each classifier says of the examples that are held out, and what it warns of."""
+    manifest = corpus.store.newest_or_none(ANNOTATION_MODELS, GLOBAL)
+    reports = read_reports(corpus, manifest) if manifest else {}
+    for name in (each.name for each in annotators if each.name in reports):
+        measures, warnings = reports[name].measures, reports[name].warnings
+        yield {
+            **{"annotator": name, "auc": measures.auc},
+            **{"held_out_good": measures.n_good, "held_out_bad": measures.n_bad},
+            "warnings": "; ".join(warnings),
+        }
+
+
+def renew_models(corpus: Corpus) -> int:
+    """Train vectors, topics and classifiers on today's documents; return the exit code."""
+    from assets.annotated.models_asset import RENEW
+    from pipeline_defs.commands.build.dagster_commands import renew
+    from resources.dagster_home import prepare_home
+
+    if not (corpus.settings.topics or corpus.settings.classifying):
+        raise UsageError(f"{corpus.config} has no annotator with `kind: topics` or `classify`.")
+    prepare_home(corpus.store.root)
+    code = renew(corpus.store.root, ANNOTATION_MODELS, RENEW)
+    if not code:
+        say("`corpus build` annotates all documents again.")
+    return code
