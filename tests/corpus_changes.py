@@ -155,6 +155,10 @@ def plug_in_corpus(folder: Path) -> Path:
     )
     content = yaml.safe_load(config.read_text())
     content["shards"]["formats"].append("json_lines")
+    words = {"name": "words", "kind": "plug_in", "plug_in": "word_length"}
+    content["annotations"].append(
+        words | {"columns": {"letters": "number"}, "drop": "letters > 99"}
+    )
     config.write_text(yaml.safe_dump(content, sort_keys=False))
     return config
 
@@ -164,12 +168,17 @@ def chat_corpus(folder: Path, **changes: Any) -> Path:
     settings = {
         "shards": {"target_bytes": 4096, "rewrite_share": 1, "formats": list(MASK_FORMATS)},
         "holdout": {"share": 0.1},
+        "annotations": [
+            {"name": "about", "kind": "topics", "drop": "distance > 1.99"},
+            JUDGE | {"sources": ["asked", "told"], "endpoint": judge_url(), "pattern": SCORES[0]},
+        ],
         "buckets": PACKED,
         "phases": [
             {"name": "main", "weighting": "natural", "batch_samples": 4},
             {"name": "long", "weighting": "natural", "batch_samples": 4, "lengths": FEW_LONG},
         ],
     }
+    (folder / "prompt.txt").write_text("How good is it?")
     config = write_chat_corpus(folder, **settings | changes)
     path = folder / "input/asked/a.jsonl"
     lines = path.read_text().splitlines()
@@ -466,6 +475,7 @@ OF_TEXTS: dict[str, Change] = OF_ALL | {
     "classifier.seed": key("classifier.seed", 1, 2),
 }
 OF_CHATS: dict[str, Change] = OF_ALL | {
+    "the condition of answers": key("annotations.1.drop", "score > 3", "score > 4"),
     "an answer changes words": an_answer_changes_words,
     "a system prompt": a_system_prompt,
     "a prompt beside the answer": a_prompt_beside_the_answer,
@@ -495,6 +505,7 @@ CHANGES = {
         "the rule of a plug-in": code_of_a_plug_in(
             "rule", "CAPITALS, maximum", "CAPITALS * 1.0{}, maximum"
         ),
+        "the annotator of a plug-in": code_of_a_plug_in("annotator", ".mean()", ".mean() + {}"),
         "the format of a plug-in": code_of_a_plug_in(
             "writer", 'select("tokens")', 'select("tokens", n=pl.lit({}))'
         ),

@@ -105,7 +105,7 @@ def part_name(annotator: str, part: str) -> str:
 AnnotatorsManifest = Manifest[Empty, AnnotatorsNumbers]
 AnnotatedManifest = Manifest[AnnotatedProvenance, AnnotatedNumbers]
 
-ANNOTATION_MODELS = StageRecords(stage_names.ANNOTATION_MODELS, "1", Empty, ModelNumbers)
+ANNOTATION_MODELS = StageRecords(stage_names.ANNOTATION_MODELS, "2", Empty, ModelNumbers)
 ASKED = StageRecords(stage_names.ASKED, "1", Empty, AskedNumbers)
 ANNOTATORS = StageRecords(stage_names.ANNOTATORS, "1", Empty, AnnotatorsNumbers)
 ANNOTATED = StageRecords(stage_names.ANNOTATED, "1", AnnotatedProvenance, AnnotatedNumbers)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
+
+import polars as pl
 
 from assets.annotated.annotated_records import (
     ANNOTATED,
@@ -41,8 +44,11 @@ from resources.settings.annotations import (
     AskAnnotator,
     ClassifyAnnotator,
     FileAnnotator,
+    PlugInAnnotator,
     TopicsAnnotator,
 )
+from resources.settings.conditions import schema_of
+from resources.settings.plug_ins import PlugInError, load_plug_in
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats
@@ -96,6 +102,8 @@ def said_by(store: Store, annotator: Annotator, made: Made, source: str) -> Call
     """Return a function that gives the files of an annotator's answers or models for a part."""
     if isinstance(annotator, FileAnnotator | AskAnnotator):
         return answers_of(store, annotator, made, source)
+    if isinstance(annotator, PlugInAnnotator):
+        return lambda _: []
     models = made[ANNOTATION_MODELS.name]
     named = {part.name: part for part in models.parts}
     vectors = [named[LEXICAL]] if isinstance(annotator, TopicsAnnotator) else []
@@ -122,11 +130,36 @@ def annotate_part(task: Task[AnnotationInputs]) -> list[PartRecord]:
         if isinstance(inputs.annotator, ClassifyAnnotator):
             documents = read_kept(inputs.documents, ["doc_id", "text"])
             table, matched = apply_classifier(documents, inputs.said)
+        elif isinstance(inputs.annotator, PlugInAnnotator):
+            documents = read_kept(inputs.documents, ["doc_id", "text", "lang"])
+            table = apply_plug_in(documents, inputs.annotator)
+            known = pl.any_horizontal(pl.exclude("doc_id").is_not_null())
+            matched = table.filter(known).height
         else:
             table, matched = join_answers(inputs.documents, inputs.annotator, inputs.said)
         numbers = AnnotatedNumbers(name, inputs.part, {name: table.height}, {name: matched})
     writer.write_parquet(ANNOTATIONS, table)
     return [writer.publish(Stats(table.height, table.height, numbers=numbers))]
+
+
+def apply_plug_in(documents: pl.DataFrame, annotator: PlugInAnnotator) -> pl.DataFrame:
+    """Return doc_id and the columns that a function of a package gives for documents.
+
+    Raises PlugInError for a function that fails, or gives no such columns or another height.
+    """
+    annotate = load_plug_in("annotators", annotator.plug_in, FunctionType)
+    try:
+        found = annotate(documents)
+        given = documents.select("doc_id").hstack(found.select([*annotator.columns]))
+        table = given.cast(pl.Schema(schema_of(annotator.columns)))
+        is_number = pl.selectors.float()
+        return table.with_columns(pl.when(is_number.is_finite()).then(is_number))
+    except Exception as error:
+        raise PlugInError(
+            f"annotations: annotator {annotator.name!r}: {annotator.plug_in!r} must return a "
+            f"DataFrame with a row for each of {documents.height:,} documents and the columns "
+            f"{', '.join(annotator.columns)} ({type(error).__name__}: {error})"
+        ) from error
 
 
 def refuse_unmatched(corpus: Corpus, manifest: AnnotatedManifest, _: Plan) -> None:

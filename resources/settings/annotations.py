@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -20,6 +20,7 @@ from resources.settings.conditions import ColumnType, check_condition
 from resources.settings.filtering.classifier import ClassifierConfig
 from resources.settings.frozen_model import FrozenModel
 from resources.settings.key_types import EACH_ONCE, ONE_OR_MORE, NonEmpty
+from resources.settings.plug_ins import check_plug_in, with_identity
 from resources.settings.sources import InputPlaces
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -166,6 +167,27 @@ class TopicsAnnotator(Annotations):
         return {"topic": "label", "distance": "number"}
 
 
+class PlugInAnnotator(Annotations):
+    """Columns that a function of another package computes of documents."""
+
+    kind: Literal["plug_in"] = Field(description="plug_in: computed by a function of a package")
+    plug_in: Annotated[str, AfterValidator(partial(check_plug_in, "annotators"))] = Field(
+        description="name of an entry point of tokenmill.annotators"
+    )
+    columns: Columns = Field(
+        min_length=1, description="columns that the function gives, each a number or a label"
+    )
+
+    @property
+    def given_columns(self) -> dict[str, ColumnType]:
+        """The columns that the function gives."""
+        return self.columns
+
+    def saying(self) -> dict[str, Any]:
+        """Return the keys that its columns depend on, and the package with its digest."""
+        return super().saying() | {"plug_in": with_identity("annotators", self.plug_in)}
+
+
 class AskAnnotator(Annotations):
     """Columns that a language model gives, which is asked about each document over a network."""
 
@@ -287,7 +309,7 @@ def _with_kind(value: object) -> object:
 
 Annotator = Annotated[
     Annotated[
-        FileAnnotator | TopicsAnnotator | AskAnnotator | ClassifyAnnotator,
+        FileAnnotator | TopicsAnnotator | PlugInAnnotator | AskAnnotator | ClassifyAnnotator,
         Field(discriminator="kind"),
     ],
     BeforeValidator(_with_kind),

@@ -1,10 +1,10 @@
-"""Readers, rules and writers of other packages, which those packages name as entry points.
+"""Readers, rules, annotators and writers of other packages, which name them as entry points.
 
     [project.entry-points."tokenmill.formats"]
     json_lines = "my_package.writer:JSON_LINES"
 
-No rule or shard format is used because it is installed: pipeline.yaml names what it wants. A reader
-is used where it is named, and for files with an ending that only it has. The output depends on the
+None but a reader is used because it is installed: pipeline.yaml names what it wants. A reader is
+used where it is named, and for files with an ending that only it has. The output depends on the
 code of a plug-in, so its name, version and the digest of its files belong to fingerprints.
 """
 
@@ -21,9 +21,9 @@ from typing import Literal, TypeVar
 
 from resources.store.disk import add_files
 
-Kind = Literal["readers", "rules", "formats"]
+Kind = Literal["readers", "rules", "annotators", "formats"]
 
-KINDS: tuple[Kind, ...] = ("readers", "rules", "formats")
+KINDS: tuple[Kind, ...] = ("readers", "rules", "annotators", "formats")
 NAME = re.compile(r"[a-z][a-z0-9_]*")  # a part of names of files and folders
 T = TypeVar("T")
 

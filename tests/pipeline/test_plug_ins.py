@@ -1,10 +1,11 @@
-"""Readers, rules and formats that a package adds: examples/plug_ins, installed for a test."""
+"""What a package adds: examples/plug_ins, installed for a test."""
 
 import gzip
 import itertools
 import zipfile
 from importlib.metadata import EntryPoint
 
+import dagster as dg
 from builders import Build, open_corpus, published, sentence, write_corpus
 from plug_in_package import EXAMPLES, forget, install
 from prelude import Any, Iterator, Path, json, pl, pytest, re
@@ -28,6 +29,12 @@ PHASES = [{"name": "p", "weighting": "natural", "batch_samples": 4}]
 ADDED: dict[str, Any] = {
     "sources": SOURCES,
     "filters": {"plug_ins": ["shouting"], "rules": {"custom": {"shouting": 0.5}}},
+    "annotations": [
+        {
+            **{"name": "words", "kind": "plug_in", "plug_in": "word_length"},
+            **{"columns": {"letters": "number"}, "sources": ["prose"]},
+        }
+    ],
     "shards": {"target_bytes": 2048, "formats": ["megatron", "json_lines"]},
 }
 
@@ -50,11 +57,22 @@ def corpus_with_plug_ins(folder: Path) -> Any:
     return open_corpus(write_corpus(folder, **ADDED))
 
 
-def test_a_package_adds_a_reader_a_rule_and_a_format(
+def mean_length(text: str) -> float:
+    words = re.findall(r"[^\W\d_]+", text)
+    return sum(map(len, words)) / len(words)
+
+
+def test_a_package_adds_a_reader_a_rule_an_annotator_and_a_format(
     installed: Path, tmp_path: Path, build: Build
 ) -> None:
     corpus = corpus_with_plug_ins(tmp_path)
     build(corpus)
+    said = pl.read_parquet(tmp_path / "store/annotated/prose/*annotations*.parquet")
+    prose = pl.read_parquet(tmp_path / "store/raw/prose/*documents*.parquet")
+    lengths = {d: mean_length(text) for d, text in prose["doc_id", "text"].iter_rows()}
+    assert {d: round(letters, 9) for d, letters in said.iter_rows()} == {
+        d: round(lengths[d], 9) for d in said["doc_id"]
+    }
     texts = pl.read_parquet(tmp_path / "store/raw/notes/*documents*.parquet")["text"].to_list()
     assert texts == ["BUY NOW", f"{sentence(1)}\n{sentence(2)}"]
     decisions = pl.read_parquet(tmp_path / "store/filtered/notes/*decisions*.parquet")
@@ -227,3 +245,18 @@ def test_a_wrong_entry_point_is_named(
     monkeypatch.setitem(plug_ins.plug_ins("rules"), "shouting", wrong)
     with pytest.raises(PlugInError, match=fault):
         plug_ins.load_plug_in("rules", "shouting", list)
+
+
+@pytest.mark.parametrize(
+    "code", ["documents.head(0)", "documents", "documents.select(letters='text')", "1 / 0"]
+)
+def test_an_annotator_that_gives_something_else_is_named(
+    installed: Path, tmp_path: Path, build: Build, code: str
+) -> None:
+    path = installed / "tokenmill_examples/annotator.py"
+    path.write_text(f"def word_length(documents):\n    return {code}\n")
+    forget()
+    corpus = corpus_with_plug_ins(tmp_path)
+    fault = "annotator 'words': 'word_length' must return .* a row for each of .*columns letters"
+    with pytest.raises(dg.Failure, match=fault):
+        build(corpus)

@@ -111,8 +111,20 @@ def _find_directions(matrix: Any, rank: int, seed: int) -> Floats:
     generator = np.random.default_rng(seed)
     width = min(rank + MORE, *matrix.shape)
     guess = generator.standard_normal((matrix.shape[1], width), np.float32)
-    basis = np.linalg.qr(matrix @ guess)[0]
+    basis = _orthonormal(matrix @ guess)
     for _ in range(STEPS):
-        basis = np.linalg.qr(matrix @ np.linalg.qr(matrix.T @ basis)[0])[0]
-    directions: Floats = np.linalg.svd((matrix.T @ basis).T, full_matrices=False)[2]
-    return np.ascontiguousarray(directions[:rank].T)
+        basis = _orthonormal(matrix @ _orthonormal(matrix.T @ basis))
+    return np.ascontiguousarray(_orthonormal(matrix.T @ basis)[:, :rank])
+
+
+def _orthonormal(columns: Floats) -> Floats:
+    """Return the left singular vectors of the greatest values first, float32; zeros for values 0.
+
+    By the eigenvectors of the columns' products in float64, which lose what is below 1e-6 of the
+    first: LAPACK's QR and singular values took 25 of 31 CPU seconds for 16 MB, this 3 of 8.
+    """
+    exact = columns.astype(np.float64)
+    squares, vectors = np.linalg.eigh(exact.T @ exact)
+    is_there = squares > 1e-12 * squares[-1]
+    scales = np.where(is_there, 1 / np.sqrt(np.where(is_there, squares, 1)), 0)
+    return np.asarray((exact @ (vectors * scales))[:, ::-1], np.float32)
