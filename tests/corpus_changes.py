@@ -51,6 +51,10 @@ JUDGE = {
     **{"name": "judge", "kind": "ask", "model": "any", "prompt": "prompt.txt", "share": 0.8},
     **{"columns": {"score": "number"}, "drop": "score > 4"},
 }
+TAUGHT = {
+    **{"name": "taught", "kind": "classify", "by": "judge", "good": "score > 2"},
+    "drop": "score < 0.2",
+}
 SCORES = [r"Score: (?P<score>\d)", r"or else (?P<score>\d)"]
 PLUG_INS = {"plug_ins": ["shouting"], "rules": {"custom": {"shouting": 0.5}}}
 
@@ -105,6 +109,7 @@ def text_corpus(folder: Path, **changes: Any) -> Path:
         "annotations": [
             *(*CONFIG["annotations"], LABELLED),
             JUDGE | {"endpoint": judge_url(), "pattern": SCORES[0]},
+            TAUGHT,
         ],
         "phases": [
             {"name": "main", "weighting": "natural", "batch_samples": 4},
@@ -456,6 +461,8 @@ OF_TEXTS: dict[str, Change] = OF_ALL | {
     "the condition of answers": key("annotations.3.drop", "score > 3", "score > 4"),
     "the pattern of answers": key("annotations.3.pattern", SCORES[1], SCORES[0]),
     "the share that is asked about": key("annotations.3.share", 1.0, 0.8),
+    "what a classifier learns": key("annotations.4.good", "score < 2", "score > 2"),
+    "the condition of a classifier": key("annotations.4.drop", "score > 0.6", "score < 0.2"),
     "topics are found again": key("annotations.1.seed", 1, 2),
     "classes by an annotator": key("buckets.classes.score", "liked.likes", "meta.n"),
     "fill_in_the_middle.seed": key("sources.0.fill_in_the_middle.seed", 1, 2),
