@@ -11,7 +11,7 @@ ANSWERS = "answers"  # kind of file of `annotators`: key String, and the columns
 ANNOTATIONS = "annotations"  # kind of file of `annotated`: doc_id String, and these columns
 MODEL = "model"  # kind of file of `annotation_models`
 REPORT = "report"  # another, of what a classifier says of the examples that are held out
-LEXICAL = "lexical"  # its part with the vectors of words
+LEXICAL = "lexical-vectors"  # its part with the vectors of words; annotators have no - in names
 DROPPED = "annotation."  # before the name of an annotator: why `bucketed` leaves a document out
 
 
@@ -29,7 +29,7 @@ class AnnotatorsNumbers(msgspec.Struct, frozen=True):
 class ModelNumbers(msgspec.Struct, frozen=True):
     """Numbers of a model; of several parts none.
 
-    annotator   name of the annotator, or `lexical`, the vectors of words
+    annotator   name of the annotator, or `lexical-vectors`, those of words
     config      digest of its config
     trained_on  fingerprints of the deduped parts that were there, and digests of files of answers
     """
