@@ -153,7 +153,7 @@ def raw_task(corpus: Corpus, config: dict[str, object], inputs: RawInputs) -> Ta
     made_of: list[object] = [(file.name, file.digest) for file in inputs.files]
     if cut is not None:
         made_of = [first.name, first.digest, cut.unit, cut.start, cut.stop]
-        work_bytes = first.bytes if cut.unit == "stream" else cut.stop - cut.start
+        work_bytes = first.bytes if cut.unit == "stream" else cut.num_bytes
     return tasks_of(corpus, RAW, inputs.source.name).task(
         f"{fingerprint_of(first.name)[:12]}-{cut.index if cut else 0:04d}",
         (

@@ -1,6 +1,7 @@
 """Input files -> chunks: formats, slices, compression, and every way a file can be broken."""
 
 import gzip
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -385,6 +386,38 @@ def test_parquet_is_cut_by_row_groups_and_rows_are_absolute(tmp_path: Path) -> N
     assert len(parts) > 2
     assert [text for c in parts for text in texts(c)] == values
     assert read(file, 30_000).documents["origin"].struct.field("row").to_list() == list(range(1000))
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_a_large_row_group_is_read_in_parts(tmp_path: Path, compression: str) -> None:
+    values = numbers(3000, width=100)
+    sizes, rows = (20, 2500, 30, 30, 420), iter(values)
+    with pq.ParquetWriter(
+        tmp_path / "a.parquet",
+        pa.schema({"text": pa.string(), "n": pa.int64()}),
+        compression=compression,
+        data_page_size=4096,
+        use_dictionary=False,
+    ) as writer:
+        for size in sizes:
+            some = [*islice(rows, size)]
+            writer.write_table(pa.table({"text": some, "n": range(size)}))
+    file = as_input(tmp_path / "a.parquet")
+
+    cuts = slices(file, SOURCE, 20_000)
+    parts = chunks(file, part_bytes=20_000)
+
+    assert [(cut.unit, cut.start, cut.stop) for cut in cuts] == [
+        ("row_groups", 0, 1),
+        ("row_group", 1, 2),
+        ("row_groups", 2, 4),
+        ("row_group", 4, 5),
+    ]
+    assert [text for c in parts for text in texts(c)] == values
+    assert max(c.documents["text"].str.len_bytes().sum() for c in parts) < 21_000
+    rows_of_parts = pl.concat([c.documents for c in parts])["origin"].struct.field("row")
+    assert rows_of_parts.to_list() == list(range(3000))
+    assert pl.concat([c.documents for c in parts]).equals(read(file, 1 << 30).documents)
 
 
 def test_parquet_types_come_through(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def may_hold(cut: Slice | None, files: dict[str, InputFile], patch: Patch) -> bo
 
     Its record is not looked for in other slices: to add a patch would read these again.
     """
-    if cut is None or cut.unit in ("stream", "row_groups"):
+    if cut is None or cut.unit in ("stream", "row_groups", "row_group"):
         return True
     if files[patch.file].format == "jsonl":
         return cut.start <= patch.row < cut.stop

@@ -21,7 +21,8 @@ class ChangedFileError(RuntimeError):
 class Border(NamedTuple):
     """Start of a record at which a file may be cut.
 
-    place    the byte of the file at which reading, or decompression, begins
+    place    the byte of the file at which reading, or decompression, begins; of a row group the
+             unpacked bytes of those before it
     skip     bytes of the content between that place and the record
     offset   the record's place in the content, bytes
     row      records before it, where the format counts records
@@ -42,6 +43,8 @@ class Span(NamedTuple):
     end: Border
 
 
+Unit = Literal["stream", "bytes", "records", "row_groups", "row_group"]
+
 STREAM_END = 2**63 - 1
 BEGIN = Border(0, 0, 0, 0, 0)
 WHOLE = Span(BEGIN, Border(STREAM_END, 0, STREAM_END, 0, 0))
@@ -51,14 +54,22 @@ WHOLE = Span(BEGIN, Border(STREAM_END, 0, STREAM_END, 0, 0))
 class Slice:
     """Part of a file: the whole ("stream"), or its bytes or row groups [start, stop).
 
-    "records" are those of `span`, from byte `start` of the content up to `stop`.
+    "records" are those of `span`, from byte `start` of the content up to `stop`. "row_group" is one
+    that is too large to be a part, and is read as several.
     """
 
     index: int
-    unit: Literal["stream", "bytes", "records", "row_groups"]
+    unit: Unit
     start: int
     stop: int
     span: Span = WHOLE
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of its content; of row groups as Parquet counts them, before compression."""
+        if self.unit in ("row_groups", "row_group"):
+            return self.span.end.place - self.span.first.place
+        return self.stop - self.start
 
 
 WHOLE_FILE = Slice(0, "stream", 0, STREAM_END)

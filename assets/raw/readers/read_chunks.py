@@ -12,6 +12,7 @@ Price: memory of about five times part_bytes for a stream, as the next chunk is 
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from typing import TypeVar
@@ -26,10 +27,9 @@ from assets.raw.readers.input_file import BEGIN, STREAM_END, Border, InputFile, 
 from assets.raw.readers.input_record import InputRecord, LineRun, Patch
 from assets.raw.readers.plain_lines import LEAST_BYTES, add_lines
 from assets.raw.readers.read_lines import BYTES_BEFORE, halves, lines_before, run_records
-from assets.raw.readers.read_tables import group_bytes, parquet_metadata
+from assets.raw.readers.read_tables import MOST_PARTS, group_bytes, parquet_metadata
 from resources.settings.sources import SourceConfig
 
-MOST_PARTS = 2  # of part_bytes in a slice between two borders that is read in one piece
 AHEAD_BYTES = 1 << 20  # a thread costs 0.1 ms, and a part may have 20,000 small files
 T = TypeVar("T")
 
@@ -40,14 +40,21 @@ def plan_slices(file: InputFile, part_bytes: int, borders: Sequence[Border] = ()
     `borders` are those that `find_borders` found.
     """
     if borders:
-        unit, spans = format_of(file).slices, map(Span._make, pairwise([BEGIN, *borders]))
-        return [
-            Slice(i, unit, span.first.offset, span.end.offset, span) for i, span in enumerate(spans)
-        ]
+        spans = map(Span._make, pairwise([BEGIN, *borders]))
+        return [slice_of(file, i, span, part_bytes) for i, span in enumerate(spans)]
     if file.compression is None and file.format == "jsonl":
         places = [*range(0, max(file.bytes, 1), part_bytes), file.bytes]
         return [Slice(i, "bytes", *cut) for i, cut in enumerate(pairwise(places))]
     return [whole(file)]
+
+
+def slice_of(file: InputFile, index: int, span: Span, part_bytes: int) -> Slice:
+    """Return the slice between two borders of a file."""
+    start, stop = span.first.offset, span.end.offset
+    found = Slice(index, format_of(file).slices, start, stop, span)
+    is_one = found.unit == "row_groups" and stop == start + 1
+    is_large = is_one and found.num_bytes > MOST_PARTS * part_bytes
+    return replace(found, unit="row_group") if is_large else found
 
 
 def whole(file: InputFile) -> Slice:
@@ -84,7 +91,8 @@ def read_chunks(
 ) -> Iterator[Chunk]:
     """Read one slice: a stream as chunks of about `part_bytes`, other slices as exactly one.
 
-    Records between borders that are far apart, as a large member has none, count as a stream.
+    Records between borders that are far apart, as a large member has none, count as a stream, and
+    so does a large row group.
 
     There is at least one chunk, if only an empty one. Faults in the data never raise: they become
     rows of `quarantine`; errors of the disk do. A record that is repeated (by `id_field`) is kept
@@ -115,7 +123,7 @@ def is_stream(file_slice: Slice, part_bytes: int) -> bool:
     """Return whether a slice is read in chunks."""
     num_bytes = file_slice.stop - file_slice.start
     is_far = file_slice.unit == "records" and num_bytes > MOST_PARTS * part_bytes
-    return file_slice.unit == "stream" or is_far
+    return file_slice.unit in ("stream", "row_group") or is_far
 
 
 def read_ahead(items: Iterator[T]) -> Iterator[T]:

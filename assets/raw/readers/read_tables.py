@@ -34,6 +34,8 @@ from assets.raw.readers.read_lines import Line, read_lines
 from resources.settings.sources import SourceConfig
 
 ROWS_AT_A_TIME = 1024
+MOST_PARTS = 2  # of part_bytes in a slice that is read in one piece
+PAGE_BYTES = 1 << 20  # of a column that are read at a time
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 OTHER_SEPARATORS = ";|\t,^~\x01"
 UNREADABLE = (ValueError, OverflowError, KeyError, TypeError, pa.ArrowException)
@@ -203,7 +205,7 @@ def read_parquet(
     """Yield records of row groups [start, stop), or of all, numbered by the row in the file."""
     groups = None if cut.unit == "stream" else (cut.start, cut.stop)
     try:
-        table = _open_table(file, groups, source)
+        table = _open_table(file, groups, source, pages=cut.unit == "row_group")
     except BrokenStream as error:
         yield InputRecord(0, None, error.head or file_head(file), error.reason)
         return
@@ -229,8 +231,11 @@ def read_parquet(
 
 
 def _open_table(
-    file: InputFile, groups: tuple[int, int] | None, source: SourceConfig
+    file: InputFile, groups: tuple[int, int] | None, source: SourceConfig, pages: bool
 ) -> pq.ParquetFile:
+    """Open a table; with `pages`, a local one's columns are read page by page, not as a whole."""
+    if pages and not file.is_remote:
+        return pq.ParquetFile(open_arrow(file), buffer_size=PAGE_BYTES, pre_buffer=False)
     if source.columns and file.compression is None:
         return pq.ParquetFile(open_columns(file))
     if groups is None or not file.is_remote:
@@ -368,19 +373,20 @@ def _csv_borders(file: InputFile, source: SourceConfig, part_bytes: int) -> Iter
 
 
 def _row_group_borders(file: InputFile, _source: SourceConfig, part_bytes: int) -> Iterator[Border]:
-    """Yield the row groups, as offsets, at which a Parquet file is cut."""
+    """Yield the row groups, as offsets, at which a Parquet file is cut; a large one is alone."""
     try:
         metadata = parquet_metadata(file)
     except (pa.ArrowException, OSError) as error:
         raise_unless_of_content(error, file.bytes)
         raise BrokenStream(str(error)) from error  # reading it as a stream quarantines the reason
-    cut, size = 0, 0
+    size, cut = 0, 0  # unpacked bytes before the group, and before the last border
     for group in range(metadata.num_row_groups):
-        size += metadata.row_group(group).total_byte_size
-        if size >= part_bytes and group + 1 < metadata.num_row_groups:
-            cut, size = group + 1, 0
-            yield Border(0, 0, cut, 0, 0)
-    yield Border(file.bytes, 0, metadata.num_row_groups, 0, 0)
+        group_size = metadata.row_group(group).total_byte_size
+        if size > cut and (size - cut >= part_bytes or group_size > MOST_PARTS * part_bytes):
+            cut = size
+            yield Border(size, 0, group, 0, 0)
+        size += group_size
+    yield Border(size, 0, metadata.num_row_groups, 0, 0)
 
 
 CSV, TSV = (
