@@ -53,7 +53,7 @@ from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, PartRecord, Stats
 from resources.store.store import Store, StoreError
-from resources.tasks import Plan, Task, tasks_of
+from resources.tasks import GLOBAL, Plan, Task, tasks_of
 
 ANNOTATION_COLUMNS = {"doc_id": "the document", "*": "a number or label of the annotator"}
 
@@ -105,9 +105,15 @@ def said_by(store: Store, annotator: Annotator, made: Made, source: str) -> Call
     if isinstance(annotator, PlugInAnnotator):
         return lambda _: []
     models = made[ANNOTATION_MODELS.name]
-    named = {part.name: part for part in models.parts}
-    vectors = [named[LEXICAL]] if isinstance(annotator, TopicsAnnotator) else []
-    files = files_of(store, models, [*vectors, named[annotator.name]], MODEL)
+    vectors = [LEXICAL] if isinstance(annotator, TopicsAnnotator) else []
+    wanted = (*vectors, annotator.name)
+    parts = [part for name in wanted for part in models.parts if part.name == name]
+    if len(parts) < len(wanted):
+        raise StoreError(
+            f"{ANNOTATION_MODELS.name}[{GLOBAL}] lacks a model of the annotator "
+            f"{annotator.name!r}. Materialize {ANNOTATION_MODELS.name} first."
+        )
+    files = files_of(store, models, parts, MODEL)
     return lambda _: files
 
 

@@ -84,9 +84,15 @@ def test_topics_are_shown_and_found_again(
     assert corpus.store.newest("annotation_models", "all").fingerprint != before
 
 
-def test_topics_of_another_config_are_refused(tmp_path: Path, build: Build) -> None:
+def test_topics_of_another_config_or_version_are_refused(
+    tmp_path: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
     corpus = subjects_corpus(tmp_path, TOPICS)
     build(corpus, *STAGES)
+    with monkeypatch.context() as patch:
+        patch.setattr("assets.annotated.asset.LEXICAL", "vectors-of-a-later-version")
+        with pytest.raises(StoreError, match="lacks a model of the annotator 'about'.*first"):
+            plan_annotated(corpus, "prose")
     config = corpus.config.read_text()
     corpus.config.write_text(config.replace("most_topics: 3", "most_topics: 2"))
     other = open_corpus(corpus.config)

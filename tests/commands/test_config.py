@@ -117,7 +117,7 @@ def test_every_key_of_the_schema_says_what_it_means() -> None:
     models = json.loads(schema_text())
     properties = [*models["properties"].values()]
     properties += [
-        each for model in models["$defs"].values() for each in model["properties"].values()
+        each for model in models["$defs"].values() for each in model.get("properties", {}).values()
     ]
     assert all(each["description"] for each in properties) and len(properties) > 250
 
