@@ -3,7 +3,7 @@
 import dagster as dg
 from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
 from chat_server import Reply, chat_server, judge, score
-from prelude import Any, Path, pl, pytest, re
+from prelude import Any, Path, json, pl, pytest, re
 from verbs import Cli
 
 from assets.annotated.asked_asset import STAGE, key_of
@@ -145,7 +145,9 @@ def test_a_server_that_is_gone_fails_and_what_it_answered_is_kept(
         asked = len(seen)
         found = [*stored_files(corpus.store.root, tmp_path / "runs")]
         assert "answers" in {file.declared.name for file in found if file.declared}
-        write_jsonl(tmp_path / "input/notes/new.jsonl", [{"text": sentence(990, 40)}])
+        for number, path in enumerate(sorted((tmp_path / "input").glob("*/*.jsonl"))):
+            with path.open("a") as file:  # the part of which some is answered is another now
+                file.write(json.dumps({"text": sentence(990 + number, 40)}) + "\n")
         build(corpus, *STAGES)
         assert len(seen) - asked == answers(corpus).height - 20
     assert not [*(tmp_path / "store").glob("_answers/*")]
