@@ -46,7 +46,7 @@ def show_annotations(
         return renew_models(corpus)
     known = {each.name: each for each in corpus.settings.annotations}
     if not known:
-        raise UsageError(f"{corpus.config} has no `annotations` (docs/quality.md, section 8).")
+        raise UsageError(f"{corpus.config} has no `annotations` (docs/annotations.md).")
     if annotator is not None:
         check_name("annotator", annotator, [*known])
     chosen = [known[annotator]] if annotator else [*known.values()]

@@ -28,7 +28,7 @@ def show_topics(
     corpus = load_corpus()
     if not corpus.settings.topics:
         raise UsageError(
-            f"{corpus.config} has no annotator with `kind: topics` (docs/quality.md, section 8)."
+            f"{corpus.config} has no annotator with `kind: topics` (docs/annotations.md)."
         )
     if renew:
         return renew_models(corpus)
