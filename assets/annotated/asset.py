@@ -71,7 +71,8 @@ class AnnotationInputs:
 def plan_annotated(corpus: Corpus, source: str) -> Plan:
     """Plan one task per annotator of the source and deduped part."""
     settings, store = corpus.settings, corpus.store
-    deduped, made = store.newest(DEDUPED, source), newest_made(corpus)
+    deduped = store.newest(DEDUPED, source)
+    made = corpus.once("answers and models", lambda: newest_made(corpus))  # of all sources
     maker, tasks = tasks_of(corpus, ANNOTATED, source), list[Task[AnnotationInputs]]()
     annotators = [each for each in settings.annotations if each.annotates(source)]
     for annotator in annotators:

@@ -1,7 +1,7 @@
 """The stage of questions: each text is asked about once, and its answer is kept with it."""
 
 import dagster as dg
-from builders import Build, open_corpus, sentence, write_corpus, write_jsonl
+from builders import Build, deduped, open_corpus, sentence, write_corpus, write_jsonl
 from chat_server import Reply, chat_server, judge, score
 from prelude import Any, Path, json, pl, pytest, re
 from verbs import Cli
@@ -40,13 +40,8 @@ def answers(corpus: Any, *sources: str) -> pl.DataFrame:
 
 def texts(corpus: Any) -> dict[str, str]:
     """The text of each document, by id."""
-    found = {}
-    for source in ("prose", "notes"):
-        manifest = corpus.store.newest("filtered", source)
-        for part in manifest.parts:
-            path = corpus.store.part_file(manifest, part, "documents").checked()
-            found |= dict(pl.read_parquet(path, columns=["doc_id", "text"]).iter_rows())
-    return found
+    tables = [each for s in ("prose", "notes") for each in deduped(corpus, s, "doc_id", "text")]
+    return dict(pl.concat(tables).iter_rows())
 
 
 def test_each_text_is_asked_about_once_and_its_answer_goes_with_it(

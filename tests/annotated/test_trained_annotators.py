@@ -3,7 +3,7 @@
 import json
 from random import Random
 
-from builders import Build, open_corpus, write_corpus, write_jsonl
+from builders import Build, deduped, open_corpus, write_corpus, write_jsonl
 from command_line import LONGEST_SECONDS, start
 from prelude import Any, Path, pl, pytest
 from verbs import Cli
@@ -51,14 +51,9 @@ def said(corpus: Any, annotator: str) -> dict[str, dict[str, Any]]:
 
 def subjects(corpus: Any) -> dict[str, str]:
     """The subject of each document, by id."""
-    found = {}
-    for source in ("prose", "notes"):
-        manifest = corpus.store.newest("filtered", source)
-        for part in manifest.parts:
-            path = corpus.store.part_file(manifest, part, "documents").checked()
-            rows = pl.read_parquet(path, columns=["doc_id", "meta"]).iter_rows()
-            found |= {doc_id: SUBJECTS[json.loads(meta)["n"] % 3] for doc_id, meta in rows}
-    return found
+    tables = [each for s in ("prose", "notes") for each in deduped(corpus, s, "doc_id", "meta")]
+    rows = pl.concat(tables).iter_rows()
+    return {doc_id: SUBJECTS[json.loads(meta)["n"] % 3] for doc_id, meta in rows}
 
 
 def test_topics_are_shown_and_found_again(

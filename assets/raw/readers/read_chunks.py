@@ -121,8 +121,7 @@ def as_sent(file: InputFile) -> InputFile:
 
 def is_stream(file_slice: Slice, part_bytes: int) -> bool:
     """Return whether a slice is read in chunks."""
-    num_bytes = file_slice.stop - file_slice.start
-    is_far = file_slice.unit == "records" and num_bytes > MOST_PARTS * part_bytes
+    is_far = file_slice.unit == "records" and file_slice.num_bytes > MOST_PARTS * part_bytes
     return file_slice.unit in ("stream", "row_group") or is_far
 
 
