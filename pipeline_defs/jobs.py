@@ -8,6 +8,9 @@ Dagster's run status sensors see only runs that were launched from a code locati
 after a build, find lost runs, and tell of failed ones.
 """
 
+import os
+import subprocess
+import sys
 import time
 from datetime import UTC, datetime
 
@@ -21,10 +24,12 @@ from pipeline_defs.lost_runs import FAILED, mark_lost_runs, tell_of
 from pipeline_defs.partitions import run_tags
 from resources.corpus import Corpus
 from resources.dagster_home import STORE_TAG
-from resources.settings.pipeline import SettingsError
+from resources.runs.run_notes import BUILD, MIX, read_notes
+from resources.settings.pipeline import CONFIG_VARIABLE, SettingsError
 from resources.source_faults import CORPUS_REPORT, has_failed_sources_only
 
-BUILD, MIX = "build_corpus", "mix_corpus"
+LOOK = (sys.executable, "-m", "pipeline_defs.forecast.nothing_new")
+LOOK_SECONDS = 45.0  # the tick of a schedule has 60
 NEWEST = 20  # runs to look at: the newest that ended need not be the newest that began
 # `corpus build` starts its own mix within seconds; a second would find nothing to do, in 5 s.
 GRACE_SECONDS = 20.0
@@ -58,20 +63,34 @@ def nightly_schedule(corpus: Corpus) -> dg.ScheduleDefinition:
     """Return the schedule that pipeline.yaml asks for; SettingsError if Dagster refuses it."""
     wanted = corpus.settings.schedule
     status = dg.DefaultScheduleStatus
+
+    def request() -> dg.RunRequest | dg.SkipReason:
+        return dg.SkipReason("Nothing is new.") if is_nothing_new(corpus) else dg.RunRequest()
+
     try:
-        return dg.ScheduleDefinition(
+        return dg.schedule(
             name="nightly",
             job_name=BUILD,
-            description="Builds every source; `schedule` in pipeline.yaml says when.",
+            description="Builds every source, unless nothing is new; `schedule` in pipeline.yaml "
+            "says when.",
             cron_schedule=wanted.cron,
             execution_timezone=wanted.timezone,
             default_status=status.RUNNING if wanted.enabled else status.STOPPED,
-        )
+        )(request)
     except dg.DagsterInvalidDefinitionError as error:
         raise SettingsError(
             f"{corpus.config}: schedule: cron {wanted.cron!r}, timezone {wanted.timezone!r}: "
             f"{error}"
         ) from error
+
+
+def is_nothing_new(corpus: Corpus) -> bool:
+    """Return whether a process says in time that a build would find nothing to do."""
+    environment = os.environ | {CONFIG_VARIABLE: str(corpus.config)}
+    try:
+        return not subprocess.run(LOOK, env=environment, timeout=LOOK_SECONDS).returncode
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def mix_sensor(corpus: Corpus) -> dg.SensorDefinition:
@@ -121,6 +140,19 @@ def is_mixed_since(instance: dg.DagsterInstance, corpus: Corpus, moment: float) 
     return any(each.create_timestamp.timestamp() >= moment for each in begun)
 
 
+def unchanged_since(corpus: Corpus, moment: float) -> list[dg.AssetObservation]:
+    """Return the event of a build that needed no run since a moment; none if there was none."""
+    return [
+        dg.AssetObservation(
+            CORPUS_REPORT,
+            description=f"Nothing is new since run {note.run_id}.",
+            metadata={"looked_at": dg.MetadataValue.timestamp(note.unchanged_at)},
+        )
+        for note in read_notes(corpus.store.root)[:1]
+        if note.unchanged_at > moment
+    ]
+
+
 def run_watcher(corpus: Corpus) -> dg.SensorDefinition:
     """Return the sensor that marks lost runs, and tells of runs that failed unseen."""
 
@@ -140,6 +172,7 @@ def run_watcher(corpus: Corpus) -> dg.SensorDefinition:
         for run in context.instance.get_runs(wanted):
             tell_of(context.instance, corpus, run)
         reason = dg.SkipReason("\n".join(lines) or "no run was lost")
-        return dg.SensorResult(skip_reason=reason, cursor=str(now))
+        unchanged = unchanged_since(corpus, float(context.cursor or 0.0))
+        return dg.SensorResult(skip_reason=reason, cursor=str(now), asset_events=unchanged)
 
     return watch_runs

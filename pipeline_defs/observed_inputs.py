@@ -11,6 +11,7 @@ from assets.raw.places.observed_inputs import INPUT_FILES, observe_inputs
 from assets.raw.raw_records import RAW
 from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
+from resources.materialize.asset_events import last_observed
 from resources.store.preview_files import PAGE_ADDRESS
 from resources.store.store import StoreError
 
@@ -46,7 +47,7 @@ def input_files(corpus: Corpus) -> dg.Definitions:
         changed = {
             source: version
             for source, version in versions_now(corpus).items()
-            if version != last_version(context.instance, source)
+            if version != last_observed(context.instance, INPUT_FILES, source)
         }
         return dg.SensorResult(
             asset_events=[observation(source, version) for source, version in changed.items()]
@@ -70,13 +71,6 @@ def last_files(corpus: Corpus, source: str) -> dict[str, str]:
     except StoreError:
         return {}
     return {} if newest is None else newest.provenance.files
-
-
-def last_version(instance: dg.DagsterInstance, source: str) -> str | None:
-    """Return the data version that was last recorded for a source's files."""
-    record = instance.get_latest_data_version_record(KEY, is_source=True, partition_key=source)
-    tags = record.event_log_entry.tags if record else None
-    return (tags or {}).get("dagster/data_version")
 
 
 def observation(source: str, version: str) -> dg.AssetObservation:

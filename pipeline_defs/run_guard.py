@@ -14,6 +14,7 @@ import dagster as dg
 from msgspec.structs import asdict
 
 from assets.stages import BY_NAME
+from pipeline_defs.forecast.nothing_new import digest_of
 from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
 from resources.corpus import Corpus
 from resources.dagster_home import STORE_TAG, note_store
@@ -65,7 +66,8 @@ def guarded(
         noted_end(corpus, context, note),
         run_lock(root, holder, tell, pause) as lock,
     ):
-        note.change(state="running", waits_for="", versions=versions)
+        settings = digest_of(corpus.settings)
+        note.change(state="running", waits_for="", versions=versions, settings=settings)
         USED.core_hours = USED.read_bytes = USED.written_bytes = 0
         for event in events(lock):
             follow(note, event)

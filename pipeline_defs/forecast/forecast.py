@@ -98,11 +98,12 @@ def forecast(corpus: Corpus, unreachable: Mapping[str, str] = {}) -> list[Foreca
     corpus = with_rollbacks(corpus)
     done: dict[tuple[str, str], Forecast] = {}
     for stage in used_stages(corpus.settings).values():
+        step = replace(corpus, shared={})
         for partition in partition_names(stage, corpus.settings):
             upstream = list(upstream_of(stage, partition, done.values()))
             fault = unreachable.get(partition, "") if stage.name == RAW.name else ""
-            before = look(corpus, stage, partition, upstream, fault)
-            done[stage.name, partition] = foresee(corpus, before)
+            before = look(step, stage, partition, upstream, fault)
+            done[stage.name, partition] = foresee(step, before)
     return list(done.values())
 
 
@@ -129,7 +130,7 @@ def foresee(corpus: Corpus, before: Before) -> Forecast:
     stays = old - gone - computed.keys()
     is_blocked = bool(before.error) and not any(each.changes for each in upstream)
     is_first = not any(each.is_blocked for each in upstream)
-    rate, is_measured = cpu_per_mb(corpus, stage)
+    rate, is_measured = corpus.once("cpu_per_mb", lambda: cpu_per_mb(corpus, stage))
     text_bytes = sum(part.text_bytes for part in computed.values())
     return Forecast(
         stage=stage.name,

@@ -19,11 +19,13 @@ from msgspec import UNSET
 from resources.corpus import Corpus, stops_on_error
 from resources.engine.system_errors import final_errors_explained
 from resources.materialize.asset_events import (
+    last_observed,
     materialized,
+    news,
     no_events_by_dagster,
     observed,
     partition_key,
-    provenance_tags,
+    provenance_of,
 )
 from resources.materialize.history_checks import (
     PROFILE,
@@ -161,7 +163,7 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     partitions = list(context.partition_keys) if is_partitioned else [GLOBAL]
     rollbacks = {source: str(each) for source, each in corpus.rollbacks.items()}
     faults = SourceFaults(stops_on_error(corpus), rollbacks | earlier)
-    tags = provenance_tags(context)
+    provenance = provenance_of(context)
     with shown_progress(stage.name, context.log.info), wrong_use_is_not_retried():
         with final_errors_explained(corpus.store.root):
             left = commit_rolled_back(corpus, stage, partitions, faults)
@@ -179,12 +181,20 @@ def run_stage(context: dg.AssetExecutionContext, stage: Stage[Any, Any]) -> Step
     if done:
         context.log.info("\n".join(log_lines(stage, done)))  # one event: each is a write
     if stage.inputs is not None:
-        yield from observed_inputs(stage, stage.inputs, done)
-        tags = provenance_tags(context)  # of what was planned, which is now the newest observation
+        yield from observed_inputs(context, stage, stage.inputs, done)
+        provenance = provenance_of(context)  # of what was planned: now the newest observation
     results = [*check_results(done), *drift_results(context, stage, done)]  # before it is history
     concluded = conclude(context, stage, corpus, done)
-    for each in (*concluded, *left):
-        yield materialized(context.asset_key, each.manifest, each.metadata, tags)
+    events = [
+        materialized(
+            context.asset_key,
+            each.manifest,
+            each.metadata,
+            provenance.tags(each.manifest.partition),
+        )
+        for each in (*concluded, *left)
+    ]
+    yield from news(context, events, provenance.followed)
     failed = yield from report_failed(context, corpus, stage, faults)
     results += own_results(corpus, stage, concluded)
     left_out = {name: why for each in done for name, why in each.left_out.items()}
@@ -257,12 +267,16 @@ def drift_results(
 
 
 def observed_inputs(
-    stage: Stage[Any, Any], inputs: InputVersions, done: Sequence["Committed"]
+    context: dg.AssetExecutionContext,
+    stage: Stage[Any, Any],
+    inputs: InputVersions,
+    done: Sequence["Committed"],
 ) -> Iterator[dg.AssetObservation]:
-    """Yield an observation of the inputs from outside that each partition was planned with."""
+    """Yield an observation of the inputs from outside of each partition that are others now."""
     for each in done:
         version = inputs.version(typed(each.manifest, stage))
-        yield observed(inputs.asset, each.manifest, version)
+        if version != last_observed(context.instance, inputs.asset, each.manifest.partition):
+            yield observed(inputs.asset, each.manifest, version)
 
 
 def commit_rolled_back(

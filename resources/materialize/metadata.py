@@ -50,6 +50,17 @@ def metadata_of(
     return shown(rest) | origin | table_of(corpus, stage, manifest, texts)
 
 
+NUMBERS_OF_RUN = (
+    "parts_computed",
+    "seconds",
+    "cpu_seconds",
+    "peak_memory_mb",
+    "docs_per_second",
+    "mb_per_second",
+    "parts_reused",
+)
+
+
 def first_numbers(stats: Stats[Any], ran: RunReport) -> dict[str, MetadataValue | None]:
     """Return the ten numbers that every materialization begins with.
 

@@ -23,6 +23,7 @@ from resources.store.inventory import NOTES
 from resources.store.records import to_json
 
 MOST_NOTES = 50
+BUILD, MIX = "build_corpus", "mix_corpus"  # the jobs of all sources, and of all phases
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 State = Literal["waiting", "running", "success", "failure", "canceled", "lost"]
@@ -56,6 +57,8 @@ class RunNote(msgspec.Struct, frozen=True):
     drifts: tuple[str, ...] = ()
     used: Usage = msgspec.field(default_factory=Usage)
     versions: dict[str, str] = {}  # of the stages' code and settings
+    settings: str = ""  # their digest
+    unchanged_at: float = 0.0  # when a build last found nothing new since this run
 
     def is_like(self, other: RunNote) -> bool:
         """Return whether a run has the same steps and partitions as another."""

@@ -9,6 +9,8 @@ from fresh_build import Facts, build_all, differences, facts_of, shards_of, stal
 from prelude import Path, pytest, settings
 from verbs import Cli
 
+from pipeline_defs.forecast.nothing_new import is_built
+
 IS_SEARCH = settings.get_current_profile_name() == "search"
 SEEDS = range(50 if IS_SEARCH else 4)
 CHANGES_OF_A_SEED = 10
@@ -17,6 +19,7 @@ CHANGES_OF_A_SEED = 10
 def built(site: Site) -> Facts:
     """Build the corpus as it is now; return all that it publishes."""
     build_all(corpus := open_corpus(site.config))
+    assert is_built(corpus)
     return facts_of(corpus) | shards_of(corpus)
 
 
@@ -26,6 +29,7 @@ def check(site: Site, name: str, changes: Sequence[str]) -> None:
     for change in changes:
         site.step += 1
         CHANGES[name][change](site)
+        assert not is_built(open_corpus(site.config)), f"{change!r} of {name!r}"
 
         after = built(site)
 

@@ -8,6 +8,7 @@ from builders import open_corpus, sentence, write_corpus, write_jsonl
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.definitions.observe import observe as observe_assets
 from dagster._core.loader import LoadingContextForTest
+from every_stage import build
 from prelude import Any, Iterator, Path, os, pytest
 
 import assets.stages as registry
@@ -101,6 +102,60 @@ def test_a_partition_has_one_materialization_a_run(
 
     assert record.asset_materialization is not None
     assert {"rows_in", "fingerprint"} <= set(record.asset_materialization.metadata)
+
+
+def recorded(result: Any) -> set[tuple[str, str | None]]:
+    """The partitions that a run tells of: (asset, partition)."""
+    return {
+        (event.asset_key.to_user_string(), event.partition)
+        for event in result.all_events
+        if event.is_step_materialization or event.event_type_value == "ASSET_OBSERVATION"
+    }
+
+
+def test_what_the_newest_event_says_is_not_recorded_again(
+    instance: dg.DagsterInstance, config: Path
+) -> None:
+    assert recorded(run(instance, config)) == set()
+    write_jsonl(config.parent / "input/prose/c.jsonl", [{"text": sentence(999)}])
+
+    night = recorded(run(instance, config))
+
+    own = {"input_files", "raw", "filtered", "signatures", "deduped", "tokenized", "bucketed"}
+    assert {(name, "prose") for name in own | {"sharded"}} <= night
+    assert {name for name, partition in night if partition == "notes"} == {
+        "deduped",  # of other clusters
+        "tokenized",  # whose fertility is compared with that of all sources
+    }
+    assert stale(instance, config) == {}
+    assert recorded(run(instance, config)) == set()
+
+
+def test_a_state_whose_event_is_lost_is_recorded_by_the_next_run(
+    instance: dg.DagsterInstance, config: Path
+) -> None:
+    write_jsonl(config.parent / "input/prose/c.jsonl", [{"text": sentence(999)}])
+    build(open_corpus(config), [registry.BY_NAME["raw"]])  # as of a run killed after its commit
+
+    assert ("raw", "prose") in recorded(run(instance, config, "raw"))
+    run(instance, config)
+    assert stale(instance, config) == {}
+
+
+def test_an_event_is_recorded_again_for_new_code_or_another_metadatum_alone(
+    instance: dg.DagsterInstance, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_stage(**changes: Any) -> set[tuple[str, str | None]]:
+        filtered = replace(registry.BY_NAME["filtered"], **changes)
+        stages = tuple(filtered if s.name == "filtered" else s for s in registry.STAGES)
+        with monkeypatch.context() as patch:
+            patch.setattr(registry, "STAGES", stages)
+            return recorded(run(instance, config, "filtered"))
+
+    both_sources = {("filtered", "prose"), ("filtered", "notes")}
+    assert with_stage(describe=lambda *_: {"about": "the same"}) == both_sources
+    assert with_stage(describe=lambda *_: {"about": "the same"}) == set()
+    assert with_stage(settings=lambda _: "that make no other state") == both_sources
 
 
 def test_a_changed_threshold_makes_filtered_stale_then_what_follows(

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from itertools import chain
 from multiprocessing import get_context
-from typing import Annotated
+from typing import Annotated, ParamSpec, TypeVar
 
 from cyclopts import Parameter
 
@@ -31,7 +31,6 @@ from corpus_loader.places.traffic import READ, REQUESTS, SENT, WRITTEN, Traffic
 from pipeline_defs.commands.look.summary import show
 from pipeline_defs.commands.look.update_report import report_line
 from pipeline_defs.commands.terminal import say
-from pipeline_defs.compile_kernels import compile_kernels
 from pipeline_defs.corpus_tables import newest_tables
 from pipeline_defs.load_corpus import load_corpus
 from pipeline_defs.warm_server import warm_server
@@ -41,6 +40,8 @@ from resources.engine.fork_server import can_be_forked
 from resources.errors import UsageError, check_name
 from resources.store.scratch import scratch_of
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Accepted = Annotated[
     tuple[str, ...],
     Parameter(
@@ -85,6 +86,8 @@ def build(
         return print_forecast(corpus, source, last, json=json)
     prepare_home(corpus.store.root)
     corpus.store.root.mkdir(parents=True, exist_ok=True)
+    if not (source or to or rehash or accept_shrink) and forked(is_nothing_new, corpus):
+        return 0
     from pipeline_defs.commands.build.dagster_commands import commands_for, raw_commands
 
     wanted, accepted = tuple(dict.fromkeys(source)), tuple(dict.fromkeys(accept_shrink))
@@ -102,23 +105,19 @@ def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]])
     """
     from pipeline_defs.commands.build import dagster_commands as dagster
     from pipeline_defs.commands.build.first_look import check_named_files
+    from pipeline_defs.compile_kernels import compile_kernels
 
     used, root = used_stages(corpus.settings), corpus.store.root
     built = {last, *ancestors(used[last])}
     stages = [stage for name, stage in used.items() if name in built]
-    as_fork = can_be_forked()
-    if as_fork:  # threads of Polars, which the check starts, would not survive the fork below
-        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as child:
-            child.submit(check_named_files, corpus, built).result()
-    else:  # as in a notebook: a fork of this process would wait for its threads for ever
-        check_named_files(corpus, built)
+    forked(check_named_files, corpus, built)
     import_module("pipeline_defs.definitions")
     compile_kernels(stages)
     codes, faults, before = list[int](), list[str](), Counter(SENT)
     # A fork: the store is read after it, since clients do not fork.
     with (
         dagster.without_frames(root),
-        warm_server([stage.name for stage in stages], as_fork=as_fork),
+        warm_server([stage.name for stage in stages], as_fork=can_be_forked()),
         corpus.store.session(),
     ):
         if TOKENIZER.name in built:
@@ -129,10 +128,35 @@ def run_commands(corpus: Corpus, last: str, commands: Iterable[tuple[str, ...]])
             if codes[-1] and not dagster.failed_sources_only(root, start):
                 break
         tell_what_came(corpus, last)
-    if scratch := scratch_of(root):
-        say(traffic_line(before, scratch.remote.url))
+    tell_traffic(corpus, before)
     dagster.tell_faults(faults)
     return next((code for code in codes if code), 0)
+
+
+def forked(call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Call a function in a fork of this process, if this process can be forked.
+
+    Threads of Polars, which it starts, would not survive a fork that follows. In a notebook, a fork
+    would wait for those of the notebook for ever.
+    """
+    if not can_be_forked():
+        return call(*given, **named)
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as child:
+        return child.submit(call, *given, **named).result()
+
+
+def is_nothing_new(corpus: Corpus) -> bool:
+    """Return whether a build would leave the corpus as it is; if so, note and tell it."""
+    from pipeline_defs.forecast.nothing_new import note_if_nothing_new
+
+    before = Counter(SENT)
+    with corpus.store.session():
+        note = note_if_nothing_new(corpus)
+        if note is not None:
+            say(f"Nothing is new since run {note.run_id[:8]}: no run is needed.")
+            tell_what_came(corpus, MIXED.name)
+            tell_traffic(corpus, before)
+    return note is not None
 
 
 def tell_what_came(corpus: Corpus, last: str) -> None:
@@ -141,6 +165,12 @@ def tell_what_came(corpus: Corpus, last: str) -> None:
         show(tables)
         if last == MIXED.name:
             say(report_line(corpus))
+
+
+def tell_traffic(corpus: Corpus, before: Traffic) -> None:
+    """Print the requests since `before`, if the store is on an object store."""
+    if scratch := scratch_of(corpus.store.root):
+        say(traffic_line(before, scratch.remote.url))
 
 
 def traffic_line(before: Traffic, store: str) -> str:

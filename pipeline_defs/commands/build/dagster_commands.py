@@ -24,7 +24,7 @@ from pipeline_defs.dagster_internals import ENV_PREFIX, create_dagster_cli
 from pipeline_defs.interruption import STOPPED
 from resources.corpus import Corpus
 from resources.dagster_home import records_folder
-from resources.runs.run_notes import RunNote, own_note
+from resources.runs.run_notes import BUILD, MIX, RunNote, own_note
 from resources.source_faults import has_failed_sources_only
 from resources.stage import Stage
 from resources.store.records import StageRecords
@@ -48,11 +48,11 @@ def commands_for(corpus: Corpus, sources: Sequence[str], to: str | None) -> Iter
         for name in sources:
             yield materialize(upstream, "--partition", name)
     elif upstream.name == SHARDED.name:
-        yield ("job", "execute", *MODULE, "-j", "build_corpus")
+        yield ("job", "execute", *MODULE, "-j", BUILD)
     else:
         yield materialize(upstream, *every)
     if last == MIXED.name:
-        yield ("job", "execute", *MODULE, "-j", "mix_corpus")
+        yield ("job", "execute", *MODULE, "-j", MIX)
 
 
 def raw_commands(corpus: Corpus, sources: Sequence[str], flag: str) -> Iterator[Command]:

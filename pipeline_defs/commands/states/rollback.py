@@ -178,4 +178,4 @@ def report(done: Mapping[str, tuple[int, Manifest]], hold: Rollback) -> None:
             parts = {"parts_computed": 0, "parts_reused": len(manifest.parts)}
             metadata = {"held": str(hold), **numbers, **parts}
             key = dg.AssetKey(stage)
-            instance.report_runless_asset_event(materialized(key, manifest, metadata, {}))
+            instance.report_runless_asset_event(materialized(key, manifest, metadata))
