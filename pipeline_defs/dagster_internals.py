@@ -14,12 +14,15 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 
 CHECKED_VERSION = "1.13.27"
+# `delete_run` leaves the database of a run, emptied, and what its steps wrote to standard error.
+FILES_OF_RUN = ("history/runs/{}.db*", "storage/{}")  # in $DAGSTER_HOME
 DAEMON_MODULE = "dagster._daemon"  # what `dagster-daemon` runs, which may not be on the path
 
 __all__ = [
     "CHECKED_VERSION",
     "DAEMON_MODULE",
     "ENV_PREFIX",
+    "FILES_OF_RUN",
     "ProxyServerManager",
     "WorkspaceFileTarget",
     "WorkspaceProcessContext",

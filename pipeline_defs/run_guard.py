@@ -8,15 +8,16 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Protocol
 
 import dagster as dg
 from msgspec.structs import asdict
 
 from assets.stages import BY_NAME
-from pipeline_defs.forecast.nothing_new import digest_of
 from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
-from resources.corpus import Corpus
+from pipeline_defs.old_runs import remove_old_runs
+from resources.corpus import Corpus, digest_of
 from resources.dagster_home import STORE_TAG, note_store
 from resources.engine.cost import USED
 from resources.materialize.history_checks import drifts_of_run
@@ -72,6 +73,11 @@ def guarded(
         for event in events(lock):
             follow(note, event)
             yield event
+        try:
+            if removed := remove_old_runs(instance, corpus, datetime.now(UTC)):
+                context.log.info(f"{removed} old runs were removed from Dagster's records")
+        except Exception as error:  # noqa: BLE001 - the run has done what it was for
+            context.log.warning(f"Old runs were not removed: {error!r}")
 
 
 def pause(seconds: float) -> None:

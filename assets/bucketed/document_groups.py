@@ -33,6 +33,7 @@ from assets.deduped.minhash.meta_fields import field_values, finite, numbers_of
 from assets.deduped.signed_files import clustered_documents
 from resources.corpus import Corpus
 from resources.settings.buckets import TOKENS, VALIDATION, DocumentClasses, class_names
+from resources.source_states import parts_of_source, state_of_all
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest
 from resources.store.store import StoreError
@@ -274,8 +275,8 @@ def decided_parts(corpus: Corpus, source: str) -> Mapping[str, Decisions] | None
     """Return which documents of each part of a source are held out; None without `holdout`."""
     if not corpus.settings.holds_out:
         return None
-    manifest = corpus.store.newest(HELD_OUT, GLOBAL)
-    of_source = [part for part in manifest.parts if part.stats.numbers.source == source]
+    manifest = state_of_all(corpus, HELD_OUT)
+    of_source = parts_of_source(corpus, manifest, source)
     return {
         part.stats.numbers.part: Decisions(
             (corpus.store.part_file(manifest, part, "decisions"),), (part.stats.numbers.held_ids,)
@@ -308,7 +309,7 @@ def left_out_documents(corpus: Corpus, source: str) -> dict[str, list[str]]:
     """Return the documents of a source that are much like a held-out one, by deduped part."""
     if not corpus.settings.holds_out:
         return {}
-    return left_out_in(shares_file(corpus, corpus.store.newest(LEAKAGE, GLOBAL))).get(source, {})
+    return left_out_in(shares_file(corpus, state_of_all(corpus, LEAKAGE))).get(source, {})
 
 
 @lru_cache(maxsize=1)  # of all sources, each of which asks for its own

@@ -35,6 +35,7 @@ from resources.corpus import Corpus
 from resources.made_under import check_made_under
 from resources.profiles import Profile
 from resources.settings.dedup import DedupConfig
+from resources.source_states import parts_of_source, state_of_all
 from resources.stage import DriftCheck, MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
 from resources.store.records import (
@@ -45,7 +46,7 @@ from resources.store.records import (
     add_stats,
     required_file,
 )
-from resources.tasks import GLOBAL, Plan, Task, tasks_of
+from resources.tasks import Plan, Task, tasks_of
 
 ADDED_COLUMNS = {
     "contamination": "evaluation sets that have items in the document",
@@ -90,7 +91,7 @@ class DedupInputs:
 def plan_deduped(corpus: Corpus, source: str) -> Plan:
     """Plan one task per filtered part; it depends on what is removed and cut in that part."""
     manifest = clustered_documents(corpus, source)
-    clusters = corpus.store.newest(DUPLICATES, GLOBAL)
+    clusters = state_of_all(corpus, DUPLICATES)
     dedup = corpus.settings.dedup
     config = dedup.model_dump(mode="json", include=DEPENDS_ON, exclude_none=True)
     removals = removals_by_part(corpus, source)
@@ -143,18 +144,17 @@ def spans_by_part(corpus: Corpus, source: str, clusters: ClustersManifest) -> di
 
     Raises StoreError if they were made of other duplicates, or under another config.
     """
-    manifest = corpus.store.newest(SUBSTRINGS, GLOBAL)
+    manifest = state_of_all(corpus, SUBSTRINGS)
     check_made_under(
         manifest,
         config=finding(corpus.settings.dedup.substrings),
         inputs=newest_duplicates(manifest.provenance.duplicates, clusters),
     )
     repeats = {}
-    for part in manifest.parts:
+    for part in parts_of_source(corpus, manifest, source):
         numbers, file = part.stats.numbers, required_file(manifest, part, "spans")
-        if numbers.source == source:
-            spans = corpus.store.file_of(manifest, file) if file.rows else None
-            repeats[numbers.part] = Repeats(spans, numbers.spans_id)
+        spans = corpus.store.file_of(manifest, file) if file.rows else None
+        repeats[numbers.part] = Repeats(spans, numbers.spans_id)
     return repeats
 
 
@@ -235,8 +235,8 @@ def read_or_empty(file: PublishedFile | None, schema: dict[str, Any]) -> pl.Data
 def describe_deduped(corpus: Corpus, manifest: DedupedManifest) -> Metadata:
     """Describe the share of duplicates, and the documents with items of evaluation sets."""
     stats = manifest.stats
-    files = [file for part in manifest.parts if (file := part.file("contamination"))]
-    hits = [pl.read_parquet(corpus.store.file_of(manifest, file).checked()) for file in files]
+    files = corpus.store.checked_files(manifest, manifest.parts, "contamination")
+    hits = [pl.read_parquet(path) for path in files]
     return {
         "duplicate_rate": stats.duplicates / max(1, stats.rows_in),
         **(contamination_markdown(pl.concat(hits)) if hits else {}),

@@ -377,9 +377,10 @@ def describe_duplicates(corpus: Corpus, manifest: ClustersManifest) -> Metadata:
     """Describe rates per source and pair of sources, sizes, similarities, the largest clusters."""
     counts: list[Summary] = []
     largest: list[tuple[int, str, PartKey]] = []
-    for part in cluster_parts(manifest):
-        file = corpus.store.part_file(manifest, part, "summary")
-        summary = msgspec.json.decode(file.checked().read_bytes(), type=PartSummary)
+    parts = cluster_parts(manifest)
+    files = corpus.store.checked_files(manifest, parts, "summary")
+    for part, path in zip(parts, files, strict=True):
+        summary = msgspec.json.decode(path.read_bytes(), type=PartSummary)
         counts.append(summary.counts)
         largest += [(size, doc_id, part.stats.numbers.key) for size, doc_id in summary.largest]
     largest = sorted(largest, key=lambda item: (-item[0], item[1]))[:TOP_CLUSTERS]

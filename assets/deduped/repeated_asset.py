@@ -35,10 +35,11 @@ from resources.corpus import Corpus
 from resources.exchange import Made, OfPart, OfPrefix, PartDigests, Round, exchange
 from resources.materialize.excerpts import DocumentText
 from resources.settings.repeats import RepeatedLinesConfig
+from resources.source_states import state_of_all
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.mapped_files import map_arrow
 from resources.store.records import Manifest, PartRecord, Stats
-from resources.tasks import GLOBAL, Outcome, Plan, Task, tasks_of
+from resources.tasks import Outcome, Plan, Task, tasks_of
 
 COUNT, TOTAL = "count-", "total-"  # what names of parts begin with
 
@@ -133,7 +134,7 @@ def plan_repeated(corpus: Corpus, source: str) -> Plan:
     """Plan the tasks of the first pass, one per filtered part."""
     configs = units_of(corpus.settings.dedup)
     manifest = clustered_documents(corpus, source)
-    clusters = corpus.store.newest(DUPLICATES, GLOBAL)
+    clusters = state_of_all(corpus, DUPLICATES)
     comparisons = {unit: config.comparison() for unit, config in configs.items()}
     make, tasks = tasks_of(corpus, REPEATED, source), []
     for part in remaining_parts(corpus, manifest):
@@ -160,11 +161,9 @@ def describe_repeated(corpus: Corpus, manifest: RepeatedManifest) -> Metadata:
     """Show the most frequent lines and paragraphs; their number is in the stats."""
     shown = {}
     for unit in manifest.config:
-        tables = [
-            most_frequent(map_arrow(corpus.store.part_file(manifest, part, unit).checked()))
-            for part in manifest.parts
-            if part.name.startswith(TOTAL)
-        ]
+        totals = [part for part in manifest.parts if part.name.startswith(TOTAL)]
+        files = corpus.store.checked_files(manifest, totals, unit)
+        tables = [most_frequent(map_arrow(path)) for path in files]
         if tables:
             shown[f"most_repeated_{unit}"] = DocumentText(
                 repeated_markdown(most_frequent(pl.concat(tables)))

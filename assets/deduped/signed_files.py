@@ -19,17 +19,15 @@ from assets.deduped.deduped_records import (
     SIGNATURES,
     ClustersManifest,
     Signed,
-    cluster_parts,
 )
 from assets.filtered.filtered_records import FILTERED
 from corpus_loader.places import stage_names
 from resources.corpus import Corpus
 from resources.made_under import check_made_under
-from resources.source_states import usable_states
+from resources.source_states import parts_of_source, state_of_all, usable_states
 from resources.store.published import PublishedFile
 from resources.store.records import Manifest, required_file
 from resources.store.store import StoreError, newest_first
-from resources.tasks import GLOBAL
 
 
 @dataclass(frozen=True)
@@ -111,16 +109,14 @@ def removals_by_part(corpus: Corpus, source: str) -> dict[str, Removals]:
     Raises StoreError if they are of other documents than the newest ones.
     """
     signed = corpus.store.newest(SIGNATURES, source)
-    clusters = corpus.store.newest(DUPLICATES, GLOBAL)
+    clusters = state_of_all(corpus, DUPLICATES)
     check_up_to_date(corpus, source, clusters)
     decontamination = corpus.settings.dedup.decontamination
     is_rejecting = decontamination is not None and decontamination.action == "reject"
     hits_by_part = {part.name: part.file("contamination") for part in signed.parts}
     removals = {}
-    for part in cluster_parts(clusters):
+    for part in parts_of_source(corpus, clusters, source):
         numbers = part.stats.numbers
-        if numbers.source != source:
-            continue
         hits = hits_by_part[numbers.part]
         hits_sha256 = "" if hits is None else hits.sha256
         file = required_file(clusters, part, "clusters")

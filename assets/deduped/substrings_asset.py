@@ -171,9 +171,8 @@ def substrings_markdown(
 def describe_spans(corpus: Corpus, manifest: SubstringsManifest) -> Metadata:
     """Describe how much repeats, and show the longest spans, as Markdown."""
     longest: list[LongestSpan] = []
-    for part in manifest.parts:
-        file = corpus.store.part_file(manifest, part, "longest")
-        longest += msgspec.json.decode(file.checked().read_bytes(), type=list[LongestSpan])
+    for path in corpus.store.checked_files(manifest, manifest.parts, "longest"):
+        longest += msgspec.json.decode(path.read_bytes(), type=list[LongestSpan])
     stats = manifest.stats
     markdown = substrings_markdown(stats.numbers, stats.text_bytes, longest)
     return {"longest_spans": DocumentText(markdown)}

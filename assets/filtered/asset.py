@@ -162,17 +162,15 @@ def opt_outs_by_part(
     if newest and newest.provenance.opt_out == opt_outs_fingerprint(config, digests):
         known = {p.name: p.stats.numbers.opt_out for p in newest.parts if p.stats.numbers.opt_out}
     opt_out = load_filter_data(config, corpus.config.parent, digests).opt_out
-    found = {}
-    for part in raw.parts:
-        found[part.name] = known.get(part.name, ("", ""))
-        if found[part.name][0] != part.fingerprint:
-            file = corpus.store.part_file(raw, part, "documents")
-            urls = pl.read_parquet(file.checked(), columns=["url"])["url"]
-            among = opt_out.among(urls)
-            tracking = among.tracking_parameters if among.listed else ()
-            agents = among.agents if among.files else ()
-            concerns = sorted(among.listed), among.files, agents, tracking
-            found[part.name] = part.fingerprint, fingerprint_of(*concerns)
+    found = {part.name: known.get(part.name, ("", "")) for part in raw.parts}
+    changed = [part for part in raw.parts if found[part.name][0] != part.fingerprint]
+    files = corpus.store.checked_files(raw, changed, "documents")
+    for part, path in zip(changed, files, strict=True):
+        among = opt_out.among(pl.read_parquet(path, columns=["url"])["url"])
+        tracking = among.tracking_parameters if among.listed else ()
+        agents = among.agents if among.files else ()
+        concerns = sorted(among.listed), among.files, agents, tracking
+        found[part.name] = part.fingerprint, fingerprint_of(*concerns)
     return found
 
 
@@ -257,7 +255,7 @@ def describe_filtered(
     config = FilterConfig.model_validate(manifest.config)
     data = load_filter_data(config, corpus.config.parent)
     rules = rules_for(config.rules, data.custom, pii=config.pii is not None)
-    summary = add_summaries(summary_of(corpus, manifest, part) for part in manifest.parts)
+    summary = whole_summary(corpus, manifest)
     if not summary:
         return {}
     rows = rule_rows(summary)
@@ -272,10 +270,10 @@ def describe_filtered(
 
 def opted_out_by_domain(corpus: Corpus, manifest: Manifest[Any, Any]) -> Table | None:
     """Count opted out documents by registrable domain, those with most of them."""
-    files = [file for part in manifest.parts if (file := part.file(OPTED_OUT)) and file.rows]
-    if not files:
+    files = corpus.store.checked_files(manifest, manifest.parts, OPTED_OUT)
+    tables = [table for path in files if (table := pl.read_parquet(path)).height]
+    if not tables:
         return None
-    tables = [pl.read_parquet(corpus.store.file_of(manifest, file).checked()) for file in files]
     summed = pl.concat(tables).group_by("domain").agg(pl.col("documents").sum())
     most = summed.sort("documents", "domain", descending=[True, False]).head(SHOWN_DOMAINS)
     return Table(("domain", "documents"), most.rows())
@@ -314,10 +312,10 @@ def list_faults(corpus: Corpus, source: str) -> tuple[str, ...]:
     return load_filter_data(config, corpus.config.parent).list_faults if has_lists else ()
 
 
-def summary_of(corpus: Corpus, manifest: Manifest, part: PartRecord) -> Summary:
-    """Read the summary that a part published."""
-    file = corpus.store.part_file(manifest, part, "summary")
-    return msgspec.json.decode(file.checked().read_bytes(), type=Summary)
+def whole_summary(corpus: Corpus, manifest: Manifest) -> Summary:
+    """Add up the summaries that the parts published."""
+    files = corpus.store.checked_files(manifest, manifest.parts, "summary")
+    return add_summaries(msgspec.json.decode(path.read_bytes(), type=Summary) for path in files)
 
 
 def profile_of_filtered(
@@ -326,8 +324,8 @@ def profile_of_filtered(
     parts: Sequence[PartRecord[FilterNumbers]],
 ) -> Profile:
     """Return the profile of some parts: a few columns of their decisions are read."""
-    files = [corpus.store.part_file(manifest, p, "decisions") for p in parts]
-    tables = [pl.read_parquet(file.checked(), columns=list(PROFILED)) for file in files]
+    files = corpus.store.checked_files(manifest, parts, "decisions")
+    tables = [pl.read_parquet(path, columns=list(PROFILED)) for path in files]
     return decisions_profile(pl.concat(tables))
 
 
@@ -340,7 +338,7 @@ def drifts_of_filtered(
 
 def state_counts(corpus: Corpus, manifest: Manifest[Any, Any]) -> dict[str, int]:
     """Return the number of documents, of those that are removed, and by language."""
-    summary = add_summaries(summary_of(corpus, manifest, part) for part in manifest.parts)
+    summary = whole_summary(corpus, manifest)
     languages = {f"language {name}": n for name, n in summary.get("languages", {}).items()}
     stats = manifest.stats
     return {"documents": stats.rows_in, "removed": sum(stats.rejected.values()), **languages}

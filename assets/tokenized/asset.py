@@ -62,6 +62,7 @@ from resources.corpus import Corpus
 from resources.profiles import Profile
 from resources.reused_array import reused_array
 from resources.settings.pipeline import Settings
+from resources.source_states import state_of_all
 from resources.stage import (
     Check,
     Conclusion,
@@ -77,7 +78,7 @@ from resources.store.mapped_files import map_array
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, add_stats
 from resources.store.store import StoreError, typed
-from resources.tasks import GLOBAL, Plan, Task, tasks_of
+from resources.tasks import Plan, Task, tasks_of
 
 CHATS_VERSION = 3  # raised when conversations are encoded in another way; texts keep their parts
 
@@ -127,7 +128,7 @@ class EncodeInputs:
 def plan_tokenized(corpus: Corpus, source: str) -> Plan:
     """Plan one task per deduped part."""
     deduped = corpus.store.newest(DEDUPED, source)
-    made = corpus.store.newest(TOKENIZER, GLOBAL)
+    made = state_of_all(corpus, TOKENIZER)
     tokenizer = made.parts[0].stats.numbers
     config: dict[str, object] = {
         "begin_of_document": tokenizer.begin_of_document,
@@ -310,9 +311,8 @@ def fill_numbers(stats: Stats[TokenizedNumbers]) -> Metadata:
 def vocabulary_use(corpus: Corpus, manifest: TokenizedManifest) -> NDArray[np.uint64]:
     """Add up the count of each id over the parts, uint64 [vocab_size]."""
     used = np.zeros(manifest.provenance.vocab_size, np.uint64)
-    for part in manifest.parts:
-        file = corpus.store.part_file(manifest, part, "vocabulary").checked()
-        used += map_array(file, np.uint64, used.shape)
+    for path in corpus.store.checked_files(manifest, manifest.parts, "vocabulary"):
+        used += map_array(path, np.uint64, used.shape)
     return used
 
 
@@ -338,7 +338,7 @@ def compare_fertility(corpus: Corpus, manifest: TokenizedManifest) -> Conclusion
     fits, table = corpus.once(tokenizer, lambda: fits_of_all(corpus, tokenizer))
     own = [each for each in fits if each.source == manifest.partition]
     others = [each for each in fits if each.source != manifest.partition]
-    made = corpus.store.newest(TOKENIZER, GLOBAL).parts[0].stats.numbers
+    made = state_of_all(corpus, TOKENIZER).parts[0].stats.numbers
     is_same = made.tokenizer_fingerprint == tokenizer
     at_training = made.served if is_same and made.served is not UNSET else ()
     return Conclusion(

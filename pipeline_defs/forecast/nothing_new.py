@@ -12,7 +12,7 @@ from typing import Any
 
 from assets.stages import used_stages
 from pipeline_defs.load_corpus import load_corpus
-from resources.corpus import Corpus
+from resources.corpus import Corpus, digest_of
 from resources.errors import InputError, UsageError
 from resources.runs.run_notes import BUILD, MIX, RunNote, change_note, read_notes
 from resources.settings.pipeline import Settings, SettingsError
@@ -62,11 +62,6 @@ def is_whole_build(settings: Settings, newest: tuple[RunNote, ...]) -> bool:
         and steps >= stages.keys()
         and versions == {stage.name: stage.version_under(settings) for stage in stages.values()}
     )
-
-
-def digest_of(settings: Settings) -> str:
-    """Return a digest of all settings."""
-    return fingerprint_of(settings.model_dump(mode="json"))
 
 
 def is_built(corpus: Corpus) -> bool:

@@ -113,6 +113,12 @@ class Settings(FrozenModel):
     keep_manifests: int = Field(
         default=3, ge=1, description="past states of each partition that are kept, for rollback"
     )
+    keep_run_days: int | None = Field(
+        default=90,
+        ge=1,
+        description="days after which Dagster's records of a run are removed. Those of the newest "
+        "120 runs stay, and of runs that made what the corpus has now; null: all stay",
+    )
     keep_downloads: bool = Field(
         default=False,
         description="keeps the copies of files from web servers that send no ranges. false: they "

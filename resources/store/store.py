@@ -76,6 +76,7 @@ from resources.store.records import (
 from resources.store.records import StoreError as StoreError
 from resources.store.scratch import place_of
 
+READ_AT_ONCE = 256  # files that are copied before the first of them is read
 REMOVED_AT_ONCE = 256  # files between two looks at the lease: a second or two of requests
 IS_MANIFEST = re.compile(r"[0-9]+\.json")
 INDENTED = b"{\n"  # how the records of earlier versions begin
@@ -155,6 +156,19 @@ class Store:
     def part_file(self, manifest: Manifest, part: PartRecord, kind: str) -> PublishedFile:
         """Return a part's file of a kind that every part of the stage has."""
         return self.file_of(manifest, required_file(manifest, part, kind))
+
+    def checked_files(
+        self, manifest: Manifest, parts: Iterable[PartRecord], kind: str
+    ) -> Iterator[Path]:
+        """Yield the path of each part's file of a kind, if it has one, as `checked` does.
+
+        Files on an object store are copied many at a time: one after the other, those of the
+        390,625 parts of 100 TB took 16 hours.
+        """
+        files = [self.file_of(manifest, file) for part in parts if (file := part.file(kind))]
+        for start in range(0, len(files), READ_AT_ONCE):
+            some = files[start : start + READ_AT_ONCE]
+            yield from medium_of(self.root).each(PublishedFile.checked, some)
 
     def session(self, lease: str = "") -> AbstractContextManager[None]:
         """Remember what is listed of an object store, and hold one lease for all writers.

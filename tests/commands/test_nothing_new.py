@@ -9,7 +9,8 @@ from verbs import Cli
 
 from assets.stages import used_stages
 from pipeline_defs.definitions import build_defs
-from pipeline_defs.forecast.nothing_new import digest_of, is_whole_build, last_build
+from pipeline_defs.forecast.nothing_new import is_whole_build, last_build
+from resources.corpus import digest_of
 from resources.runs.run_notes import BUILD, MIX, RunNote, new_note, read_notes
 
 FIRST_RUNS = 2

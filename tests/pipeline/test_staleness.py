@@ -1,6 +1,7 @@
 """What the UI calls stale, and why, as Dagster itself resolves it, on a corpus that is built."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import yaml
@@ -13,8 +14,10 @@ from prelude import Any, Iterator, Path, os, pytest
 
 import assets.stages as registry
 from assets.raw.places import observed_inputs
+from pipeline_defs import old_runs
 from pipeline_defs.definitions import build_defs
 from pipeline_defs.observed_inputs import KEY, versions_now
+from pipeline_defs.old_runs import remove_old_runs
 
 NEW_CODE = "has a new code version"
 NEW_DATA = "has a new dependency data version"
@@ -129,6 +132,81 @@ def test_what_the_newest_event_says_is_not_recorded_again(
     }
     assert stale(instance, config) == {}
     assert recorded(run(instance, config)) == set()
+
+
+def test_old_runs_go_but_those_that_made_what_is_there(
+    config: Path, dagster_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(old_runs, "FEWEST_RUNS", 1)
+    later = datetime.now(UTC) + timedelta(days=91)
+
+    def files_of(result: Any) -> list[Path]:
+        return [path for path in dagster_home.rglob("*") if result.run_id in str(path)]
+
+    with dg.DagsterInstance.get() as kept:
+        first = run(kept, config)
+        write_jsonl(config.parent / "input/prose/c.jsonl", [{"text": sentence(999)}])
+        night, idle, newest = (run(kept, config) for _ in range(3))
+        assert files_of(idle)
+        corpus = open_corpus(config)
+
+        assert remove_old_runs(kept, corpus, later - timedelta(days=2)) == 0
+        assert remove_old_runs(kept, corpus, later) == 1
+
+        there = {each.run_id for each in kept.get_runs()}
+        assert there == {first.run_id, night.run_id, newest.run_id}
+        assert not files_of(idle) and files_of(night)
+        assert stale(kept, config) == {} and recorded(run(kept, config)) == set()
+        for night_of in ("prose", "prose", "notes", "prose"):
+            number = len(list((config.parent / "input").rglob("*")))
+            path = config.parent / f"input/{night_of}/{number}.jsonl"
+            write_jsonl(path, [{"text": sentence(900 + number)}])
+            run(kept, config)
+            remove_old_runs(kept, corpus, later)
+            assert stale(kept, config) == {}
+        assert len(list(kept.get_runs())) <= 4
+        change(config, keep_run_days=None)
+        assert remove_old_runs(kept, open_corpus(config), later) == 0
+        for source in ("prose", "notes"):
+            write_jsonl(config.parent / f"input/{source}/d.jsonl", [{"text": sentence(998)}])
+        change(config, keep_run_days=90)
+        newest = run(kept, config)
+        assert remove_old_runs(kept, open_corpus(config), later)
+        assert [each.run_id for each in kept.get_runs()] == [newest.run_id]  # nothing is as it was
+        assert stale(kept, config) == {} and recorded(run(kept, config)) == set()
+
+
+def test_a_run_stays_for_an_event_that_a_later_stage_names(
+    config: Path, dagster_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(old_runs, "FEWEST_RUNS", 1)
+    later, names = datetime.now(UTC) + timedelta(days=91), set(registry.BY_NAME)
+
+    def tell_more_of(changed: set[str]) -> None:
+        stages = tuple(
+            replace(stage, describe=lambda *_: {"more": "of it"})
+            if stage.name in changed
+            else stage
+            for stage in registry.STAGES
+        )
+        monkeypatch.setattr(registry, "STAGES", stages)
+
+    with dg.DagsterInstance.get() as kept:
+        run(kept, config)
+        change(config, filters={"rules": {"length": {"min_chars": 60}}})
+        named = run(kept, config)  # deduped[notes] of this run
+        tell_more_of({"tokenized"})
+        run(kept, config)  # is what tokenized[notes] of this run was made of
+        write_jsonl(config.parent / "input/prose/c.jsonl", [{"text": sentence(999)}])
+        run(kept, config)  # deduped[notes] again, of other clusters: the same
+        tell_more_of(names - {"tokenized"})
+        run(kept, config)
+        run(kept, config)
+
+        assert remove_old_runs(kept, open_corpus(config), later)
+
+        assert stale(kept, config) == {}
+        assert named.run_id in {each.run_id for each in kept.get_runs()}
 
 
 def test_a_state_whose_event_is_lost_is_recorded_by_the_next_run(

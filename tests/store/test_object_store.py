@@ -132,6 +132,30 @@ def test_a_part_published_here_is_read_elsewhere(root: Path, elsewhere: Path) ->
     assert str(there) == URL
 
 
+def test_files_of_many_parts_are_copied_side_by_side_and_come_in_order(
+    root: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [publish(web(root), f"p{number}", "f") for number in range(5)]
+    there, found = Store(elsewhere), manifest(*parts)
+    together = threading.Barrier(5, timeout=20)
+    objects, get = objects_of(elsewhere).objects, Objects.get_to_file
+
+    def wait_for_others(self: Objects, key: str, path: Path) -> Any:
+        together.wait()
+        return get(self, key, path)
+
+    monkeypatch.setattr(type(objects), "get_to_file", wait_for_others)
+
+    paths = [*there.checked_files(found, parts, "documents")]
+
+    assert paths == [there.part_file(found, part, "documents").unchecked_path for part in parts]
+    assert all(path.exists() for path in paths)
+    assert [*there.checked_files(found, parts, "of another kind")] == []
+    paths[3].write_bytes(b"damaged")  # a copy: it is made again
+    monkeypatch.setattr(type(objects), "get_to_file", get)
+    assert pl.read_parquet([*there.checked_files(found, parts, "documents")][3]).equals(ROWS)
+
+
 def test_of_two_writers_one_commits(root: Path, elsewhere: Path) -> None:
     mine, other = web(root), web(elsewhere)
     with mine.writing(3), other.writing(3):
