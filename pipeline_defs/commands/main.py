@@ -211,6 +211,7 @@ WITHDRAWN = {  # verbs of earlier versions, and the next best way
     "language": "langdetect, to which it compared our labels, is the weaker detector: "
     "docs/quality.md, section 4, measures both on labelled texts",
 }
+LOOKS = {"init", "try", "summary", "report", "status", "trace", "find"}  # they start no run
 CONFIG = "--config"
 GROUPS = {name: Group(name.capitalize(), sort_key=n) for n, name in enumerate(VERBS)}
 OPTIONS = Group("Options", sort_key=len(GROUPS))
@@ -271,7 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def patience_of(tokens: Sequence[str]) -> AbstractContextManager[None]:
     """Return the time limits of a verb's requests: a build is patient, a look is not."""
-    if tokens[:1] not in (["init"], ["try"]):
+    if not tokens or tokens[0] not in LOOKS:
         return nullcontext()
     from pipeline_defs.commands.build.checks import brief_retries
 
@@ -332,6 +333,7 @@ def misspelt_verb(error: UnknownCommandError) -> str:
 def exit_code_of(error: Exception) -> int | None:
     """Return 2 for wrong usage or config, 1 for a fault of the store, None for a bug."""
     # After the verb ran these cost nothing; before it, `corpus --help` would wait for them.
+    from corpus_loader.places.errors import CorpusError
     from resources.errors import InputError, UsageError
     from resources.settings.pipeline import SettingsError
     from resources.settings.plug_ins import PlugInError
@@ -339,7 +341,7 @@ def exit_code_of(error: Exception) -> int | None:
 
     if isinstance(error, SettingsError | UsageError | InputError | PlugInError):
         return 2
-    return 1 if isinstance(error, StoreError) else None
+    return 1 if isinstance(error, StoreError | CorpusError) else None
 
 
 def add_verbs() -> None:

@@ -10,6 +10,7 @@ import yaml
 from builders import Build, open_corpus, write_corpus
 from prelude import Any, Path, json, os, pl, pytest, time
 from range_site import range_site
+from served import Answering, served
 from tables import cases
 from verbs import Cli
 
@@ -311,3 +312,26 @@ def test_the_codes_of_languages_are_those_of_the_detectors() -> None:
     detected |= {code for family in FAMILIES for code in family.split()}
     assert {*codes_by_spelling().values()} == detected
     assert all(codes_by_spelling()[code] == code for code in detected)
+
+
+@pytest.mark.parametrize("status", [403, 503])
+def test_a_look_at_a_store_that_refuses_ends_in_its_sentence(
+    folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    class Refusing(Answering):
+        def do_GET(self) -> None:
+            self.answer(status, {"Content-Length": "0"}, b"")
+
+    make(folder, "{store: s3://corpora/web}")
+    monkeypatch.delenv("TOKENMILL_RETRY_SECONDS")
+    names = ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "REGION")
+    for name, value in {**dict.fromkeys(names, "any"), "ALLOW_HTTP": "true"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    with served(Refusing) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        for verb in ("summary", "status"):
+            begun = time.monotonic()
+            (told,) = (line for line in cli.err(1, verb).splitlines() if "again" not in line)
+
+            assert f"could not be listed: HTTP {status}" in told and "Check the" in told
+            assert time.monotonic() - begun < 30
