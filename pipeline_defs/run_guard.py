@@ -17,12 +17,12 @@ from msgspec.structs import asdict
 from assets.stages import BY_NAME
 from pipeline_defs.lost_runs import mark_lost_runs, source_faults, step_faults, tell_of
 from pipeline_defs.old_runs import remove_old_runs
-from resources.corpus import Corpus, digest_of
+from resources.corpus import Corpus
 from resources.dagster_home import STORE_TAG, note_store
 from resources.engine.cost import USED
 from resources.materialize.history_checks import drifts_of_run
 from resources.runs.run_lock import run_lock, this_holder
-from resources.runs.run_notes import OpenNote, State, new_note
+from resources.runs.run_notes import OpenNote, State, digest_of, new_note
 from resources.settings.pipeline import Settings
 
 CANCEL_SECONDS = 2.0  # a canceled run ends within 5 s, the call of the hook included

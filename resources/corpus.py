@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from resources.settings.pipeline import Settings
 from resources.store.named_states import Rollback
-from resources.store.records import DOWNLOADS, fingerprint_of
+from resources.store.records import DOWNLOADS
 from resources.store.store import Store
 
 Found = TypeVar("Found")
@@ -45,11 +45,6 @@ class Corpus:
     def downloads(self) -> Path:
         """Folder of the files of URL sources."""
         return self.store.root / DOWNLOADS
-
-
-def digest_of(settings: Settings) -> str:
-    """Return a digest of all settings."""
-    return fingerprint_of(settings.model_dump(mode="json"))
 
 
 def stops_on_error(corpus: Corpus) -> bool:

@@ -46,7 +46,7 @@ from resources.corpus import Corpus
 from resources.passes import Earlier
 from resources.settings.buckets import VALIDATION
 from resources.store.records import Manifest, fingerprint_of
-from resources.store.store import Partition
+from resources.store.snapshot import Snapshot
 from resources.takedowns import id_of, read_takedowns
 from resources.tasks import Task, TaskMaker
 
@@ -89,10 +89,10 @@ def plan_ledger(corpus: Corpus, manifest: BucketedManifest, maker: TaskMaker) ->
     source, parts = source_of(corpus, manifest), bucketed_parts(corpus, manifest)
     base = source.base(maker.code_version)
     folder = corpus.store.partition(maker.stage, maker.partition)
-    newest = folder.newest_manifest()
-    found, fingerprint = ledger_before(folder, newest, base)
+    newest, there = folder.newest_manifest(), Snapshot(folder)
+    found, fingerprint = ledger_before(there, newest, base)
     exported = None if newest else exported_ledger(corpus, source.name, base)
-    lost = frozenset(lost_generations(folder, newest, found, source))
+    lost = frozenset(lost_generations(there, newest, found, source))
     before = found or exported
     obeyed = obeyed_takedowns(corpus, manifest, before.ledger if before else None)
     may_stay = obeyed.is_all and not holds_out_first(found, source)
@@ -133,21 +133,21 @@ def holds_out_first(found: PublishedLedger | None, source: ShardedSource) -> boo
 
 
 def ledger_before(
-    folder: Partition, newest: Manifest[Any, Any] | None, base: str
+    there: Snapshot, newest: Manifest[Any, Any] | None, base: str
 ) -> tuple[PublishedLedger | None, str]:
     """Return the ledger of the newest manifest, and the fingerprint of its part.
 
     None if there is none, if it lacks a file, or if all shards depend on something else now.
     """
     for part in newest.parts if newest else ():
-        if part.name == LEDGER and folder.find_part(part.name, part.fingerprint):
-            found = read_ledger(folder, part)
+        if part.name == LEDGER and there.find_part(part.name, part.fingerprint):
+            found = read_ledger(there.partition, part)
             return (found, part.fingerprint) if found.ledger.base == base else (None, "")
     return None, ""
 
 
 def lost_generations(
-    folder: Partition,
+    there: Snapshot,
     newest: Manifest[Any, Any] | None,
     found: PublishedLedger | None,
     source: ShardedSource,
@@ -159,9 +159,9 @@ def lost_generations(
         shards = source.shards(generation.data)
         names = [part_name(generation.number, number) for number, _ in source.numbered(generation)]
         fingerprints = [part_fingerprint(shards.data, shards.formats, name) for name in names]
-        if all(map(folder.find_part, names, fingerprints)):
+        if all(map(there.find_part, names, fingerprints)):
             continue
-        earlier = earlier_files(folder, shards)
+        earlier = earlier_files(there.partition, shards)
         if not all(has_all_files(earlier.get(name), shards.formats) for name in names):
             yield generation.number
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from assets.stages import used_stages
 from pipeline_defs.load_corpus import load_corpus
-from resources.corpus import Corpus, digest_of
+from resources.corpus import Corpus
 from resources.errors import InputError, UsageError
-from resources.runs.run_notes import BUILD, MIX, RunNote, change_note, read_notes
+from resources.runs.run_notes import BUILD, MIX, RunNote, change_note, digest_of, read_notes
 from resources.settings.pipeline import Settings, SettingsError
 from resources.settings.sources import web_places
 from resources.stage import Stage, partition_names

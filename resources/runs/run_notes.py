@@ -16,11 +16,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from resources.dagster_home import records_folder, write_record
+from resources.dagster_home import INSTANCE_FILE, dagster_home, records_folder, write_record
 from resources.engine.cost import Usage
 from resources.runs.run_lock import close, release, try_take
+from resources.settings.pipeline import Settings
 from resources.store.inventory import NOTES
-from resources.store.records import to_json
+from resources.store.records import fingerprint_of, to_json
 
 MOST_NOTES = 50
 BUILD, MIX = "build_corpus", "mix_corpus"  # the jobs of all sources, and of all phases
@@ -57,12 +58,19 @@ class RunNote(msgspec.Struct, frozen=True):
     drifts: tuple[str, ...] = ()
     used: Usage = msgspec.field(default_factory=Usage)
     versions: dict[str, str] = {}  # of the stages' code and settings
-    settings: str = ""  # their digest
+    settings: str = ""  # see `digest_of`
     unchanged_at: float = 0.0  # when a build last found nothing new since this run
 
     def is_like(self, other: RunNote) -> bool:
         """Return whether a run has the same steps and partitions as another."""
         return (self.steps, self.partitions) == (other.steps, other.partitions)
+
+
+def digest_of(settings: Settings) -> str:
+    """Return a digest of all settings, and of what says where Dagster's records are."""
+    instance = dagster_home() / INSTANCE_FILE
+    records = instance.read_text(encoding="utf-8") if instance.exists() else ""
+    return fingerprint_of(settings.model_dump(mode="json"), records)
 
 
 class OpenNote:

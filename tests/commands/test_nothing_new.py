@@ -10,8 +10,7 @@ from verbs import Cli
 from assets.stages import used_stages
 from pipeline_defs.definitions import build_defs
 from pipeline_defs.forecast.nothing_new import is_whole_build, last_build
-from resources.corpus import digest_of
-from resources.runs.run_notes import BUILD, MIX, RunNote, new_note, read_notes
+from resources.runs.run_notes import BUILD, MIX, RunNote, digest_of, new_note, read_notes
 
 FIRST_RUNS = 2
 
@@ -100,11 +99,16 @@ def whole(corpus: Any) -> tuple[RunNote, RunNote]:
     ],
     ids=str,
 )
-def test_the_last_two_runs_have_to_be_of_all_and_well(change: dict[str, Any], corpus: Any) -> None:
+def test_the_last_two_runs_have_to_be_of_all_and_well(
+    change: dict[str, Any], corpus: Any, dagster_home: Path
+) -> None:
     mixed, built = whole(corpus)
     settings = corpus.settings
     assert is_whole_build(settings, (mixed, built))
 
     assert not is_whole_build(settings, (mixed, msgspec.structs.replace(built, **change)))
     assert not is_whole_build(settings, (msgspec.structs.replace(mixed, **change), built))
+    with open(dagster_home / "dagster.yaml", "a") as file:
+        file.write("# another database\n")
+    assert not is_whole_build(settings, (mixed, built))
     assert not is_whole_build(settings, (built, mixed)) and not is_whole_build(settings, ())
