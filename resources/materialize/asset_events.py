@@ -22,6 +22,7 @@ from resources.store.records import Manifest
 from resources.tasks import GLOBAL
 
 DEFERRED = "dagster/defer_asset_events"
+BACKFILL_TAG = "dagster/backfill"
 DATA_VERSION = "dagster/data_version"
 INPUT_VERSION = "dagster/input_data_version/"
 NO_VERSION, NO_EVENT = "INITIAL", "NULL"
@@ -95,8 +96,11 @@ def news(
     """Yield the events of which the newest one of their partition does not say the same.
 
     That has the same tags, but those that are `followed` by a version, and the same metadata, but
-    the numbers of a run.
+    the numbers of a run. A backfill, which waits until it has seen its partitions, gets them all.
     """
+    if BACKFILL_TAG in context.run.tags:
+        yield from events
+        return
     node = context.job_def.asset_layer.asset_graph.get(context.asset_key)
     newest = newest_materializations(context.instance, node.key, is_keyed=node.is_partitioned)
     for event in events:

@@ -29,15 +29,18 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
-def run(instance: dg.DagsterInstance, config: Path, *names: str, partition: str = "") -> Any:
-    tags = {f"dagster/asset_partition_range_{end}": partition for end in ("start", "end")}
+def run(
+    instance: dg.DagsterInstance, config: Path, *names: str, partition: str = "", backfill: str = ""
+) -> Any:
+    ends = {f"dagster/asset_partition_range_{end}": partition for end in ("start", "end")}
+    tags = (ends if partition else {}) | ({"dagster/backfill": backfill} if backfill else {})
     return (
         build_defs(open_corpus(config))
         .resolve_job_def("build_corpus")
         .execute_in_process(
             instance=instance,
             asset_selection=[dg.AssetKey(name) for name in names] or None,
-            tags=tags if partition else None,
+            tags=tags or None,
         )
     )
 
@@ -126,6 +129,7 @@ def test_what_the_newest_event_says_is_not_recorded_again(
 
     own = {"input_files", "raw", "filtered", "signatures", "deduped", "tokenized", "bucketed"}
     assert {(name, "prose") for name in own | {"sharded"}} <= night
+    assert {("raw", "prose"), ("raw", "notes")} <= recorded(run(instance, config, backfill="one"))
     assert {name for name, partition in night if partition == "notes"} == {
         "deduped",  # of other clusters
         "tokenized",  # whose fertility is compared with that of all sources
