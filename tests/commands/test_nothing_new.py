@@ -35,6 +35,7 @@ def test_a_build_with_nothing_new_makes_no_run(
 
     assert "Nothing is new since run" in said and "Report: " in said and "dagster job" not in said
     assert len(read_notes(store)) == FIRST_RUNS and hashes(store) == before
+    assert "Nothing was new " in cli.out("status")
     assert ticks(corpus) == (["Nothing is new."], 1, 0)
     shard = next((store / "sharded/prose").rglob("shard-*.parquet"))
     mistakes: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {

@@ -45,7 +45,10 @@ class Running(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """A run that has ended, what it failed at in a line, the drifts it found, and what it used."""
+    """A run that has ended, what it failed at in a line, the drifts it found, and what it used.
+
+    `unchanged_at`: when a build last found that nothing was new since, 0 if none did.
+    """
 
     run_id: str
     job: str
@@ -56,6 +59,7 @@ class Ended(msgspec.Struct, frozen=True):
     error: str
     drifts: tuple[str, ...] = ()
     used: Usage = msgspec.field(default_factory=Usage)
+    unchanged_at: float = 0.0
 
 
 class StageState(msgspec.Struct, frozen=True):
@@ -172,6 +176,7 @@ def ended_of(note: RunNote) -> Ended:
         error=note.faults[0].error if note.faults else "",
         drifts=note.drifts,
         used=note.used,
+        unchanged_at=note.unchanged_at,
     )
 
 
@@ -248,6 +253,8 @@ def show(found: Status) -> None:
     )
     numbers = ("ended", "took", "core hours", "MB read", "MB written")
     print_table("last runs", ("run", "job", "state", "error"), numbers, ended)
+    if found.ended and (moment := found.ended[0].unchanged_at):
+        say(f"Nothing was new {ago(moment)}: no run was needed.")
     texts = ("source and stage", "state", "reason")
     print_table("stages", texts, ("rows", "last run"), stage_rows(found))
     say(*(f"drift in run {run.run_id[:8]}: {drift}" for run in found.ended for drift in run.drifts))
