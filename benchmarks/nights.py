@@ -69,14 +69,17 @@ def parts_of_last_run() -> Parts:
     sys.path[:0] = [str(ROOT)]
     from assets.stages import used_stages
     from pipeline_defs.load_corpus import load_corpus
-    from resources.run_reports import read_report
+    from resources.run_reports import all_reused, read_report
+    from resources.runs.run_notes import read_notes
     from resources.stage import partition_names
 
     corpus = load_corpus()
+    is_unchanged = bool(read_notes(corpus.store.root)[0].unchanged_at)
     counts: Parts = {}
     for stage in used_stages(corpus.settings).values():
         names = partition_names(stage, corpus.settings)
         reports = [read_report(corpus.store.root, stage.name, name) for name in names]
+        reports = [all_reused(each) for each in reports] if is_unchanged else reports
         counts[stage.name] = (
             sum(report.parts_computed for report in reports),
             sum(report.parts_reused for report in reports),

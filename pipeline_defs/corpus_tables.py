@@ -24,7 +24,8 @@ from assets.stages import BY_NAME, used_stages
 from pipeline_defs.record_fates import bucketed_numbers, complete_chain, source_cuts, source_fates
 from pipeline_defs.trained_documents import documents_table, windows_of
 from resources.corpus import Corpus
-from resources.run_reports import read_report
+from resources.run_reports import all_reused, read_report
+from resources.runs.run_notes import read_notes
 from resources.store.records import Manifest, StageRecords, as_json_object
 from resources.store.store import typed
 from resources.tasks import GLOBAL
@@ -122,13 +123,15 @@ def counts_in(manifests: Manifests, of_stage: str, numbers: str) -> Iterator[tup
     *("docs_per_second", "mb_per_second", "fingerprint"),
 )
 def stages(corpus: Corpus, manifests: Manifests) -> Iterator[dict[str, Any]]:
-    """Rows, tokens and bytes of each stage but `mixed`, and the work of the last run on it.
+    """Rows, tokens and bytes of each stage but `mixed`, and the work of the last build on it.
 
     The stages of all sources together have no source.
     """
+    is_unchanged = any(note.unchanged_at for note in read_notes(corpus.store.root)[:1])
     for (stage, name), manifest in manifests.items():
         if stage != MIXED.name:
             stats, of_run = manifest.stats, read_report(corpus.store.root, stage, name)
+            of_run = all_reused(of_run) if is_unchanged else of_run
             shards = as_json_object(stats.numbers).get("shards", {})
             yield {
                 "source": name if BY_NAME[stage].partitions == "source" else None,

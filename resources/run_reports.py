@@ -74,6 +74,11 @@ def write_report(store: Path, stage: str, partition: str, report: RunReport) -> 
     write_record(report_path(store, stage, partition), to_json(report))
 
 
+def all_reused(report: RunReport) -> RunReport:
+    """Return the report of a build that made no run since: it has found all parts there."""
+    return RunReport(parts_reused=report.parts_computed + report.parts_reused)
+
+
 def read_report(store: Path, stage: str, partition: str) -> RunReport:
     """Read the report of the last run; zeros if it ran under another DAGSTER_HOME."""
     path = report_path(store, stage, partition)

@@ -4,7 +4,7 @@ import dagster as dg
 import msgspec
 from builders import hashes, open_corpus, write_corpus, write_jsonl
 from command_line import start
-from prelude import Any, Callable, Path, pytest
+from prelude import Any, Callable, Path, json, pytest
 from verbs import Cli
 
 from assets.stages import used_stages
@@ -36,6 +36,8 @@ def test_a_build_with_nothing_new_makes_no_run(
     assert "Nothing is new since run" in said and "Report: " in said and "dagster job" not in said
     assert len(read_notes(store)) == FIRST_RUNS and hashes(store) == before
     assert "Nothing was new " in cli.out("status")
+    raw = json.loads(cli.out("summary", "--json"))["sources"]["prose"]["raw"]
+    assert (raw["parts_computed"], raw["parts_reused"]) == (0, 2)
     assert ticks(corpus) == (["Nothing is new."], 1, 0)
     shard = next((store / "sharded/prose").rglob("shard-*.parquet"))
     mistakes: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
