@@ -11,7 +11,7 @@ from assets.raw.places.observed_inputs import INPUT_FILES, observe_inputs
 from assets.raw.raw_records import RAW
 from pipeline_defs.partitions import partitions_of
 from resources.corpus import Corpus
-from resources.materialize.asset_events import last_observed
+from resources.materialize.asset_events import newest_versions
 from resources.store.preview_files import PAGE_ADDRESS
 from resources.store.store import StoreError
 
@@ -44,10 +44,11 @@ def input_files(corpus: Corpus) -> dg.Definitions:
         description="Looks at the input files, and records those that have changed.",
     )
     def observe_input_files(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        known = newest_versions(context.instance, KEY, is_external=True)
         changed = {
             source: version
             for source, version in versions_now(corpus).items()
-            if version != last_observed(context.instance, INPUT_FILES, source)
+            if version != known.get(source, ("", 0))[0]
         }
         return dg.SensorResult(
             asset_events=[observation(source, version) for source, version in changed.items()]

@@ -61,15 +61,15 @@ class NewestEvents:
         of = dg.AssetRecordsFilter(
             dg.AssetKey(name), asset_partitions=[partition] if partition else None
         )
-        is_observed = name == INPUT_FILES
-        fetch = self.instance.fetch_observations if is_observed else None
-        found = (fetch or self.instance.fetch_materializations)(of, limit=1).records
+        events = self.instance
+        fetch = events.fetch_observations if name == INPUT_FILES else events.fetch_materializations
+        found = fetch(of, limit=1).records
         return found[0] if found else None
 
     def needs(self, run: dg.DagsterRun) -> bool:
         """Return whether a run has to stay; what for is noted for next time."""
         noted, _, of = run.tags.get(STAYS_FOR, "").partition("/")
-        if noted and self.is_of(run.run_id, self.of(noted, of or None)):
+        if noted and (newest := self.of(noted, of or None)) and newest.run_id == run.run_id:
             return True
         for record in self.instance.get_records_for_run(run.run_id, of_type=EVENTS).records:
             entry = record.event_log_entry
@@ -77,7 +77,7 @@ class NewestEvents:
             assert event.asset_key is not None, "only events of assets were asked for"
             name, partition = event.asset_key.to_user_string(), event.partition
             newest = self.of(name, partition)
-            if self.is_of(run.run_id, newest):
+            if newest and newest.run_id == run.run_id:
                 self.instance.add_run_tags(run.run_id, {STAYS_FOR: f"{name}/{partition or ''}"})
                 return True
             if newest and version_of(newest.event_log_entry) == version_of(entry):
@@ -85,10 +85,6 @@ class NewestEvents:
                 if any(newest.timestamp > each.timestamp > entry.timestamp for each in later):
                     return True
         return False
-
-    def is_of(self, run_id: str, newest: dg.EventLogRecord | None) -> bool:
-        """Return whether an event is of a run."""
-        return newest is not None and newest.run_id == run_id
 
     def readers(self, name: str, partition: str | None) -> Iterator[dg.EventLogRecord | None]:
         """Yield the newest events of what reads a partition, and names its event, not its version.

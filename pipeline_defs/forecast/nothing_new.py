@@ -84,12 +84,11 @@ def is_published(corpus: Corpus, stage: Stage[Any, Any], partition: str) -> bool
     """
     folder = corpus.store.partition(stage.name, partition)
     newest, plan = folder.newest_manifest(), stage.plan(corpus, partition)
-    now = (stage.code_version, plan.config, as_json_object(plan.provenance))
     if newest is None or plan.left_out:
         return False
-    if fingerprint_of(newest.code_version, newest.config, newest.provenance) != fingerprint_of(
-        *now
-    ):
+    then = fingerprint_of(newest.code_version, newest.config, newest.provenance)
+    provenance = as_json_object(plan.provenance)
+    if then != fingerprint_of(stage.code_version, plan.config, provenance):
         return False
     there, planned = Snapshot(folder), set[tuple[str, str]]()
     for task in plan.tasks:

@@ -159,15 +159,6 @@ def observed(asset: str, manifest: Manifest, version: str) -> dg.AssetObservatio
     )
 
 
-def last_observed(instance: dg.DagsterInstance, asset: str, partition: str) -> str | None:
-    """Return the data version of the newest observation of a partition of inputs from outside."""
-    record = instance.get_latest_data_version_record(
-        dg.AssetKey(asset), is_source=True, partition_key=partition
-    )
-    tags = record.event_log_entry.tags if record else None
-    return (tags or {}).get(DATA_VERSION)
-
-
 def partition_key(partition: str) -> str | None:
     """Return the key of a partition, None for the one of a stage without partitions."""
     return None if partition == GLOBAL else partition

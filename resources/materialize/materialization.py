@@ -19,8 +19,8 @@ from msgspec import UNSET
 from resources.corpus import Corpus, stops_on_error
 from resources.engine.system_errors import final_errors_explained
 from resources.materialize.asset_events import (
-    last_observed,
     materialized,
+    newest_versions,
     news,
     no_events_by_dagster,
     observed,
@@ -273,9 +273,10 @@ def observed_inputs(
     done: Sequence["Committed"],
 ) -> Iterator[dg.AssetObservation]:
     """Yield an observation of the inputs from outside of each partition that are others now."""
+    known = newest_versions(context.instance, dg.AssetKey(inputs.asset), is_external=True)
     for each in done:
         version = inputs.version(typed(each.manifest, stage))
-        if version != last_observed(context.instance, inputs.asset, each.manifest.partition):
+        if version != known.get(each.manifest.partition, ("", 0))[0]:
             yield observed(inputs.asset, each.manifest, version)
 
 

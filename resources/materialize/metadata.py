@@ -33,6 +33,16 @@ from resources.store.records import Manifest, Stats, fingerprint_of, to_json
 from resources.store.scratch import place_of, scratch_of
 from resources.tasks import GLOBAL
 
+NUMBERS_OF_RUN = (
+    "parts_computed",
+    "seconds",
+    "cpu_seconds",
+    "peak_memory_mb",
+    "docs_per_second",
+    "mb_per_second",
+    "parts_reused",
+)
+
 
 def metadata_of(
     corpus: Corpus, stage: Stage[Any, Any], manifest: Manifest, ran: RunReport, own: Metadata
@@ -48,17 +58,6 @@ def metadata_of(
         "path": dg.MetadataValue.path(str(folder)),
     }
     return shown(rest) | origin | table_of(corpus, stage, manifest, texts)
-
-
-NUMBERS_OF_RUN = (
-    "parts_computed",
-    "seconds",
-    "cpu_seconds",
-    "peak_memory_mb",
-    "docs_per_second",
-    "mb_per_second",
-    "parts_reused",
-)
 
 
 def first_numbers(stats: Stats[Any], ran: RunReport) -> dict[str, MetadataValue | None]:
