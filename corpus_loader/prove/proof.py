@@ -66,7 +66,8 @@ def run_training(proof: Proof, job: Job) -> None:
             start = start._replace(kill_at=0)
         end = run_ranks(job, start)
         proof.starts += 1
-        proof.kills += end == "killed"
+        # A kill between the last sample and the end of the process interrupts no training.
+        proof.kills += end == "killed" and not result.exists()
         proof.hung += end == "hung"
         proof.ranks.add(start.ranks)
     if end in ("hung", "failed") or not result.exists():
