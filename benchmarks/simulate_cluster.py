@@ -7,12 +7,16 @@ Parts are taken by free cores, in order, as the engine `ray` hands them out. Cos
 measured on two cores (docs/performance.md, docs/scaling.md) and multiplied, so all hours are
 extrapolations. Simulated:
 
-    parts       CPU seconds per MB of each stage, spread over parts as a lognormal
+    parts       CPU seconds per MB of each stage, spread over parts as a lognormal, and those of a
+                worker's first part, slower on a machine all of whose cores work
     dispatch    the driver submits a task, and takes its receipt, in 1.2 ms; more than 50,000 parts
                 go in as many tasks, and take 0.1 ms each
     store       a part's requests and bytes; each node has a share of its network for each core
+    all files   each node copies those of all parts that `band_index` and `duplicates` look into;
+                again for the tasks of the next wave if they are more than its scratch has room for
     ranges      pairs of duplicates, merged and sorted by ranges of documents; a node reads all
-    one task    links of duplicates, training of the tokenizer, listing and manifest of a stage
+    one task    links of duplicates, training of the tokenizer, listing and manifest of a stage,
+                and a file of each part that the driver reads, many at a time
     index       files that share a node's memory, four at a time
     slow nodes  a share of nodes works at half speed
     losses      nodes are lost with a rate per hour: their parts begin again elsewhere, and another
@@ -33,15 +37,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from cores import SLOWDOWN
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
 from assets.stages import BY_NAME  # noqa: E402
+from corpus_loader.places.objects import IN_FLIGHT  # noqa: E402
 from resources.engine.ray_tasks import MOST_TASKS  # noqa: E402
 
 CORES = 64  # a node
 NODE_BYTES_PER_SECOND = 25e9 / 8  # a network of 25 Gb/s
-REQUESTS, PUTS = 5, 3  # of a part, to read and write it, and to write it
+SCRATCH_BYTES = 500e9  # of a node: deploy/kubernetes/ray-values.yaml
 REQUEST_SECONDS = 0.15  # first byte: Amazon's guidelines for S3 say 100 to 200 ms
 PUTS_PER_SECOND = 3500  # to a prefix, the same guidelines; every partition has a prefix
 PARTITIONS = 10  # sources
@@ -49,6 +55,7 @@ DISPATCH_SECONDS = 0.0012  # a Ray task
 RECEIPT_SECONDS = 0.0001  # a part of several in a task
 MANIFEST_SECONDS = 0.0003  # a part: planned, checked, and written into its manifest
 STEP_SECONDS = 20.0  # a step joins the cluster
+PART_SECONDS = 0.006  # CPU, to open, hash and publish a part, however small
 SPREAD = 0.3  # sigma of the logarithm of a part's cost
 SLOW_SPEED = 0.5
 NOTICED_SECONDS, REPLACED_SECONDS = 30.0, 300.0
@@ -68,31 +75,47 @@ DEDUPLICATION = ("signatures", "band_index", "duplicates", "deduped")
 
 @dataclass(frozen=True)
 class Moved:
-    """Bytes that a stage reads and writes for a byte of text."""
+    """What a stage moves, for each byte of text and for each part.
+
+    read, written  bytes for a byte of text
+    waits          requests of a part's task that wait for each other: its files are written at once
+    puts           requests that write
+    driver         files of a part that the driver reads, or the one task of the tokenizer
+    everywhere     bytes for a byte of text that each node copies, in a file of each part
+    """
 
     read: float
     written: float
+    waits: int
+    puts: int
+    driver: float = 0.0
+    everywhere: float = 0.0
 
 
-# Tables are half of their text (zstd); signatures have 748 bytes a document, a token 2.
+# Tables are half of their text (zstd); signatures have 748 bytes a document, a token 2. Keys have
+# 168 bytes a document, gathered signatures 508 of each document in a cluster, a quarter of all.
+# Requests are those that late_store.py counts.
 STAGES = {
-    "raw": Moved(0.4, 0.5),
-    "filtered": Moved(0.5, 0.5),
-    "signatures": Moved(0.5, 0.25),
-    "band_index": Moved(0.06, 0.09),
-    "duplicates": Moved(0.35, 0.01),
-    "deduped": Moved(0.5, 0.5),
-    "tokenizer": Moved(0.0, 0.0),
-    "tokenized": Moved(0.5, 0.5),
-    "bucketed": Moved(0.01, 0.01),
-    "sharded": Moved(0.5, 0.5),
-    "mixed": Moved(0.0, 0.0),
+    "raw": Moved(0.4, 0.5, 3, 2),
+    "filtered": Moved(0.5, 0.5, 3, 4, driver=1),
+    "signatures": Moved(0.5, 0.25, 3, 3),
+    "band_index": Moved(0.0, 0.09, 2, 3, everywhere=0.056),
+    "duplicates": Moved(0.35, 0.05, 5, 5, driver=1, everywhere=0.042),
+    "deduped": Moved(0.5, 0.5, 5, 3),
+    "tokenizer": Moved(0.0, 0.0, 0, 0, driver=1),
+    "tokenized": Moved(0.5, 0.5, 4, 4, driver=1),
+    "bucketed": Moved(0.01, 0.01, 3, 4),
+    "sharded": Moved(0.5, 0.5, 4, 4),
+    "mixed": Moved(0.0, 0.0, 0, 0),
 }
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Nodes, the share of them that is slow, and losses of a node per hour."""
+    """Nodes, the share of them that is slow, and losses of a node per hour.
+
+    `slowdown`: CPU seconds of a part, by those on two cores that both work.
+    """
 
     nodes: int
     slow: float = 0.02
@@ -100,6 +123,8 @@ class Cluster:
     cores: int = CORES
     bytes_per_second: float = NODE_BYTES_PER_SECOND
     request_seconds: float = REQUEST_SECONDS
+    slowdown: float = SLOWDOWN[16] / SLOWDOWN[2]
+    step_seconds: float = STEP_SECONDS
     seed: int = 0
 
 
@@ -182,7 +207,7 @@ def simulate(
     nodes, now, runs = Nodes(cluster), 0.0, []
     parts = max(1, round(total / part_bytes))
     for name in stages:
-        begin, now = now, now + STEP_SECONDS
+        begin, now = now, now + cluster.step_seconds
         costs = task_costs(name, total, parts, cluster)
         batches = [sum(costs[i::MOST_TASKS]) for i in range(min(len(costs), MOST_TASKS))]
         dispatch = len(batches) * DISPATCH_SECONDS
@@ -190,7 +215,8 @@ def simulate(
             dispatch += len(costs) * RECEIPT_SECONDS
         submit = dispatch / max(1, len(batches))
         end, busy, lost = schedule(batches, nodes, cores_for(name, cluster), now, submit)
-        end = max(end, now + PUTS * len(costs) / (PUTS_PER_SECOND * PARTITIONS))
+        end = max(end, now + STAGES[name].puts * len(costs) / (PUTS_PER_SECOND * PARTITIONS))
+        end += copy_seconds(name, total, parts, cluster)
         if name == "duplicates":
             end, of_ranges, lost_ranges = merge_ranges(total / DOCUMENT_BYTES, cluster, nodes, end)
             busy, lost = busy + of_ranges, lost + lost_ranges
@@ -233,21 +259,36 @@ def task_costs(name: str, total: float, parts: int, cluster: Cluster) -> list[fl
     tasks = index_files(documents) if is_index else parts
     moved = total / tasks * (STAGES[name].read + STAGES[name].written)
     share = cluster.bytes_per_second / cores_for(name, cluster)
-    waits = moved / share + REQUESTS * cluster.request_seconds
+    waits = moved / share + STAGES[name].waits * cluster.request_seconds
     if is_index:
-        return [documents * INDEX_SECONDS / tasks + parts * OPEN_SECONDS + waits] * tasks
+        cpu_seconds = documents * INDEX_SECONDS / tasks + parts * OPEN_SECONDS
+        return [cpu_seconds * cluster.slowdown + waits] * tasks
+    outlook = BY_NAME[name].outlook
     rng = np.random.default_rng([cluster.seed, list(STAGES).index(name), parts])
     spread = rng.lognormal(-SPREAD * SPREAD / 2, SPREAD, parts)
-    costs: list[float] = (
-        BY_NAME[name].outlook.cpu_per_mb * total / parts / 1e6 * spread + waits
-    ).tolist()
+    cpu_seconds = outlook.cpu_per_mb * total / parts / 1e6 * spread + PART_SECONDS
+    cpu_seconds[: cluster.nodes * cluster.cores] += outlook.first_seconds
+    costs: list[float] = (cpu_seconds * cluster.slowdown + waits).tolist()
     return costs
+
+
+def copy_seconds(name: str, total: float, parts: int, cluster: Cluster) -> float:
+    """Return the seconds in which each node copies the files of all parts that a stage needs."""
+    num_bytes = total * STAGES[name].everywhere
+    if not num_bytes:
+        return 0.0
+    tasks = index_files(total / DOCUMENT_BYTES)
+    waves = math.ceil(tasks / (cluster.nodes * INDEX_SIMULTANEOUS))
+    times = waves if num_bytes > SCRATCH_BYTES else 1
+    requests = parts * cluster.request_seconds / IN_FLIGHT
+    return times * max(num_bytes / cluster.bytes_per_second, requests)
 
 
 def one_task_seconds(name: str, total: float, parts: int, cluster: Cluster) -> float:
     """Return the seconds of what a stage does in one task; sources are listed side by side."""
-    lists = parts * KEYS / LISTED / PARTITIONS
-    seconds = parts * MANIFEST_SECONDS + lists * cluster.request_seconds
+    elsewhere = 1 - 1 / cluster.nodes  # of the parts: other nodes made them
+    requests = parts * (KEYS / LISTED / PARTITIONS + elsewhere * STAGES[name].driver / IN_FLIGHT)
+    seconds = parts * MANIFEST_SECONDS + requests * cluster.request_seconds
     if name == "duplicates":
         read_and_written = LINK_BYTES / cluster.bytes_per_second
         seconds += total / DOCUMENT_BYTES * (LINK_SECONDS + read_and_written)

@@ -33,7 +33,7 @@ from resources.run_tasks import (
 )
 from resources.store.disk import TEMPORARY_PREFIX, make_folder, write_temporary
 from resources.store.medium import medium_of
-from resources.store.published import PublishedFile
+from resources.store.published import PublishedFile, copied_ahead
 from resources.store.records import FileRecord, fingerprint_of, to_line
 from resources.store.store import published_file
 from resources.tasks import Outcome, Payload, RunStage, Task, Work, failed, look_up
@@ -84,10 +84,11 @@ class PassFiles:
 
 @lru_cache(maxsize=64)
 def read_list(path: Path) -> tuple[PublishedFile, ...]:
-    """Read a list of files, which its name has the digest of: once per process."""
+    """Read a list of files, which its name has the digest of, and copy them: once per process."""
     medium_of(path.parent).bring(path)
     records = msgspec.json.decode(path.read_bytes(), type=tuple[FileRecord, ...])
-    return tuple(published_file(path.parent / record.path, record) for record in records)
+    files = tuple(published_file(path.parent / record.path, record) for record in records)
+    return tuple(copied_ahead(files))
 
 
 def list_files(outcomes: Sequence[Outcome], kind: str) -> PassFiles:

@@ -51,7 +51,7 @@ from resources.settings.buckets import (
 from resources.settings.pipeline import Settings
 from resources.stage import Check, Conclusion, MainTable, Metadata, Outlook, Stage, not_zero
 from resources.store.mapped_files import map_arrow, read_arrow
-from resources.store.published import PublishedFile
+from resources.store.published import PublishedFile, copied_ahead
 from resources.store.records import (
     FileRecord,
     PartRecord,
@@ -90,7 +90,7 @@ class WindowInputs:
     def tables(self, columns: Sequence[str]) -> list[pl.DataFrame]:
         """Read columns of the tokenized parts, mapped if they are in few files."""
         table_of = map_arrow if len(self.files) <= MOST_MAPPED else read_arrow
-        return [table_of(file.checked(), [*columns]) for file in self.files]
+        return [table_of(file.checked(), [*columns]) for file in copied_ahead(self.files)]
 
     def tokens_by_class(self) -> dict[str, int]:
         """Count the tokens of the documents of each class."""

@@ -50,6 +50,7 @@ from resources.made_under import check_made_under, is_made_by
 from resources.passes import Earlier, Pass, derive_task, in_passes
 from resources.stage import Metadata, Outlook, Stage
 from resources.store.mapped_files import map_array
+from resources.store.published import copied_ahead
 from resources.store.records import Manifest, PartRecord, Stats, numbers_of, required_file
 from resources.store.store import published_file
 from resources.takedowns import read_takedowns, takedowns_by_source, task_name
@@ -105,7 +106,8 @@ def find_unpaired(task: Task[SearchInputs]) -> list[PartRecord]:
 def index_prefix(task: Task[PrefixInputs]) -> list[PartRecord]:
     """Build one file of a segment, and find the pairs of the rows that look for one."""
     inputs, place, is_live = task.payload, task.payload.place, task.payload.is_live
-    added = merge_runs((part_entries(part, *place) for part in inputs.added), inputs.prefix_bits)
+    keys = zip(inputs.added, copied_ahead([part.file for part in inputs.added]), strict=True)
+    added = merge_runs((part_entries(part, *place) for part, _ in keys), inputs.prefix_bits)
     absorbed = [live_entries(run, is_live) for run in read_runs(inputs.absorbed, *place)]
     merged = merge_runs([*absorbed, added], inputs.prefix_bits) if absorbed else added
     pairs = [live_rows(p, is_live) for p in inherited_pairs(inputs.absorbed_pairs, *place)]

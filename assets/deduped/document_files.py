@@ -42,6 +42,11 @@ class KeptDocuments:
     kept: PublishedFile | None
 
     @property
+    def ids(self) -> PublishedFile:
+        """The file that has the ids of the documents that stay, and no other."""
+        return self.kept or self.filtered
+
+    @property
     def bytes(self) -> int:
         """Bytes of both files."""
         return self.filtered.bytes + (self.kept.bytes if self.kept else 0)
@@ -96,5 +101,4 @@ def with_cut(documents: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
 
 def read_kept_ids(documents: KeptDocuments) -> pl.Series:
     """Read the ids of the documents that stay, in order, String."""
-    file = documents.kept or documents.filtered
-    return pl.read_parquet(file.checked(), columns=["doc_id"])["doc_id"]
+    return pl.read_parquet(documents.ids.checked(), columns=["doc_id"])["doc_id"]

@@ -41,7 +41,7 @@ from resources.engine.cost import memory_bytes
 from resources.store.disk import sync_file
 from resources.store.mapped_files import MappedTables, map_arrow
 from resources.store.medium import medium_of
-from resources.store.published import PublishedFile
+from resources.store.published import PublishedFile, copied_ahead
 from resources.store.records import DamagedFileError, fingerprint_of
 from resources.store.store import PartWriter, part_stem
 from resources.tasks import Task
@@ -270,7 +270,8 @@ def mapped_pile(
 ) -> Pile:
     """Map the files that have some rows of a part; `placed` has their numbers, `row`."""
     rows = placed["row"].to_numpy().astype(np.int64)
-    documents = MappedTables([file.checked() for file in tokens], ["tokens"]) if tokens else None
+    paths = [file.checked() for file in copied_ahead(tokens)]
+    documents = MappedTables(paths, ["tokens"]) if paths else None
     return Pile(map_arrow(sequences.checked()), rows, positions, documents)
 
 

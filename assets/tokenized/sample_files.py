@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from assets.tokenized.tokenized_records import SampledParts
 from corpus_loader.permutation import derive_key, mix64
 from resources.corpus import Corpus
 from resources.settings.tokenizer import TokenizerConfig
+from resources.store.published import copied_ahead
 from resources.store.store import StoreError
 
 SAMPLED_CHARS = 200_000  # of one document: a book of 40 MB would be most of a sample of 10 MB
@@ -177,7 +177,8 @@ def sample_documents(
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
         while draws := next_draws(sources, sample_quotas(available, config), drawn):
             parts = [(draw, file) for draw in draws for file in draw.source.files]
-            read = pool.map(read_draw, *zip(*parts, strict=True), repeat(config.seed))
+            copied = copied_ahead([files.ids for _, files in parts])
+            read = pool.map(lambda part, _: read_draw(part[0], part[1], config.seed), parts, copied)
             for (draw, _), documents in zip(parts, read, strict=True):
                 if not documents.is_empty():
                     drawn[draw.source.name].documents += documents.height

@@ -32,6 +32,7 @@ NOTICE_SECONDS = 60.0
 STALL_SECONDS = 30.0
 STALL_CPU_SECONDS = 0.01 * STALL_SECONDS  # Ray's own threads in an idle worker take a third of it
 AHEAD_SECONDS = 0.25  # of work that is submitted beyond what runs
+BACKLOG = 256  # parts that wait where no core is: an autoscaler starts nodes for as many
 FAULTS_OF_NODE = 2  # parts that fail on a node only, and so leave it out
 
 
@@ -72,6 +73,7 @@ class Cluster:
         self.failed: defaultdict[str, set[str]] = defaultdict(set)  # titles of parts, by node
         self.left_out: set[str] = set()
         self.begun_twice: set[int] = set()
+        self.cores, self.grown = 0, 0.0  # cores that work, and when there were last more of them
         self.asked = 0.0  # when nodes were asked for the CPU seconds of their parts
         self.answers: dict[Any, str] = {}  # that are awaited: their nodes
         self.found: dict[str, tuple[str, float]] = {}  # node and CPU seconds of parts, by title
@@ -95,7 +97,9 @@ class Cluster:
             if node["Resources"].get("CPU", 0) >= 1 and name not in self.left_out | self.lost
         }
         self.working = {*resources}
-        self.cores = sum(int(each["CPU"]) for each in resources.values())
+        cores = sum(int(each["CPU"]) for each in resources.values())
+        self.grown = time.monotonic() if cores > self.cores else self.grown
+        self.cores = cores
         memory = [int(each.get("memory", 0)) for each in resources.values()]
         self.largest_bytes, self.all_bytes = max(memory, default=0), sum(memory)
 
@@ -143,7 +147,8 @@ class Cluster:
         way to a node takes longer than the task.
         """
         ahead = self.cores * min(AHEAD_SECONDS / max(self.seconds, 1e-3), 100.0)
-        return min(self.config.workers or sys.maxsize, self.cores + max(4, int(ahead)))
+        waiting = max(4, int(ahead)) if self.cores else BACKLOG
+        return min(self.config.workers or sys.maxsize, self.cores + waiting)
 
     def demand(self, task: PartTask) -> int:
         """Return the memory that a task asks its node for: at most all of the largest node."""
@@ -231,7 +236,8 @@ class Cluster:
         """
         node, cpu = self.found.get(attempt.task.title, ("", 0.0))
         if not node:
-            return self.asked - attempt.begun > STALL_SECONDS / 2
+            # Not those that wait for the cores of a node that has just joined.
+            return self.asked - max(attempt.begun, self.grown) > STALL_SECONDS / 2
         was_on, before = self.before.get(attempt.task.title, ("", 0.0))
         return was_on == node and cpu - before < STALL_CPU_SECONDS
 

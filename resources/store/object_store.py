@@ -358,7 +358,10 @@ class ObjectStore:
 
     def remove_all(self, paths: Sequence[Path]) -> None:
         """Delete objects and their copies."""
-        self.each(self.remove, paths)
+        self.objects.delete_all([self.scratch.key(path) for path in paths])
+        for path in paths:
+            self.forget(path)
+            path.unlink(missing_ok=True)
 
     def remove(self, path: Path) -> None:
         """Delete an object and its copy."""

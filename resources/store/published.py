@@ -10,6 +10,7 @@ are compared.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +27,7 @@ from resources.store.records import DamagedFileError
 from resources.store.scratch import place_of, scratch_of
 
 DIGEST_HEX = 16  # of a block: 64 bits find damage as well as 128, and forgery is not looked for
+COPIED_AT_ONCE = 256  # files that are copied before the first of them is used
 CHECKED_FILES = 1 << 18  # remembered by a process, 300 bytes each
 CHECKED_BLOCKS = 1 << 18  # 1 TB
 
@@ -84,6 +86,17 @@ class PublishedFile:
         for number in numbers.tolist():
             expected = self.blocks[DIGEST_HEX * number : DIGEST_HEX * (number + 1)]
             compare_block(self.unchecked_path, number, expected, state)
+
+
+def copied_ahead(files: Sequence[PublishedFile]) -> Iterator[PublishedFile]:
+    """Yield files, which are copied here if they are objects: many at a time.
+
+    One after the other, those of the 390,625 parts of 100 TB took 16 hours.
+    """
+    for start in range(0, len(files), COPIED_AT_ONCE):
+        some = files[start : start + COPIED_AT_ONCE]
+        medium_of(some[0].unchecked_path.parent).each(PublishedFile.brought, some)
+        yield from some
 
 
 def as_it_is(path: Path) -> PublishedFile:

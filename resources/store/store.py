@@ -52,7 +52,7 @@ from resources.store.disk import (
 from resources.store.medium import Hold, medium_of
 from resources.store.named_states import numbers_named
 from resources.store.preview_files import PREVIEWS, REPORT
-from resources.store.published import PublishedFile
+from resources.store.published import PublishedFile, copied_ahead
 from resources.store.records import (
     DEFAULT_COMPRESSION,
     FIND_INDEX,
@@ -76,8 +76,7 @@ from resources.store.records import (
 from resources.store.records import StoreError as StoreError
 from resources.store.scratch import place_of
 
-READ_AT_ONCE = 256  # files that are copied before the first of them is read
-REMOVED_AT_ONCE = 256  # files between two looks at the lease: a second or two of requests
+REMOVED_AT_ONCE = 1000  # files between two looks at the lease: a second or two of requests
 IS_MANIFEST = re.compile(r"[0-9]+\.json")
 INDENTED = b"{\n"  # how the records of earlier versions begin
 FINGERPRINT_IN_NAME = 16
@@ -160,15 +159,9 @@ class Store:
     def checked_files(
         self, manifest: Manifest, parts: Iterable[PartRecord], kind: str
     ) -> Iterator[Path]:
-        """Yield the path of each part's file of a kind, if it has one, as `checked` does.
-
-        Files on an object store are copied many at a time: one after the other, those of the
-        390,625 parts of 100 TB took 16 hours.
-        """
+        """Yield the path of each part's file of a kind, if it has one, as `checked` does."""
         files = [self.file_of(manifest, file) for part in parts if (file := part.file(kind))]
-        for start in range(0, len(files), READ_AT_ONCE):
-            some = files[start : start + READ_AT_ONCE]
-            yield from medium_of(self.root).each(PublishedFile.checked, some)
+        yield from map(PublishedFile.checked, copied_ahead(files))
 
     def session(self, lease: str = "") -> AbstractContextManager[None]:
         """Remember what is listed of an object store, and hold one lease for all writers.
@@ -552,9 +545,8 @@ class PartWriter:
                 f"{stats}. This is a bug in the stage; nothing was published."
             )
         stats = msgspec.structs.replace(stats, numbers=as_json_object(stats.numbers))
-        medium = self.partition.medium
-        for temporary, file in self.pending:
-            medium.publish(temporary, self.partition.folder / file.path)
+        folder, medium = self.partition.folder, self.partition.medium
+        medium.each(lambda each: medium.publish(each[0], folder / each[1].path), self.pending)
         files = tuple(file for _, file in self.pending)
         record = PartRecord(self.name, self.fingerprint, files, stats)
         target = self.partition.records / record_name(self.name, self.fingerprint)

@@ -12,6 +12,7 @@ from tables import cases
 from corpus_loader.places import transports
 from corpus_loader.places.errors import CorpusError
 from corpus_loader.places.objects import ObjectInfo, Objects, object_info
+from corpus_loader.places.traffic import REQUESTS, SENT
 from corpus_loader.places.transports import Patience
 
 LARGE = 11_000_000  # bytes: an upload of three parts
@@ -172,8 +173,23 @@ def test_many_requests_are_in_flight_and_their_results_in_order(objects: Objects
     objects.each(lambda key: objects.put(key, key.encode()), keys)
 
     assert objects.each(objects.get, keys) == [key.encode() for key in keys]
-    objects.each(objects.delete, keys)
+    objects.each(objects.delete, keys[:10])
+    objects.delete_all(keys)
     assert objects.list_folder("many") == ({}, [])
+
+
+def test_objects_are_deleted_by_one_request_or_one_by_one_if_the_store_refuses_that(
+    disturbed: tuple[Objects, FlakyProxy],
+) -> None:
+    objects, proxy = disturbed
+    keys = [f"many/{number} &<ü" for number in range(40)]
+    for refused, requests in ((0, 1), (1, 41)):
+        objects.each(lambda key: objects.put(key, b""), keys)
+        proxy.refuse(501, "<Error><Code>NotImplemented</Code></Error>", most=refused)
+        before = SENT[objects.url, REQUESTS]
+        objects.delete_all(keys)
+        assert SENT[objects.url, REQUESTS] - before == requests
+        assert objects.list_folder("many") == ({}, [])
 
 
 @cases("""
