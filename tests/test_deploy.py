@@ -30,7 +30,7 @@ def test_every_file_is_yaml_and_every_variable_of_dagster_is_set_for_containers(
         for name in ("dagster.yaml", "workspace.yaml")
         for variable in re.findall(r"\{env: (\w+)\}", (DEPLOY / name).read_text())
     }
-    assert all(read(name) for name in files)
+    assert all(all(yaml.safe_load_all((DEPLOY / name).read_text())) for name in files)
     assert len(named) == 7 and named <= set(environment)
 
 
@@ -142,6 +142,25 @@ def test_each_container_that_speaks_to_ray_has_its_token() -> None:
     assert values["head"]["enableInTreeAutoscaling"] and values["worker"]["replicas"] == 0
     for container, names in environments(values).items():
         assert {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN"} <= names, container
+
+
+def test_every_pod_of_kubernetes_runs_as_the_user_of_the_image_and_without_rights() -> None:
+    dagster, ray = (read(f"kubernetes/{name}-values.yaml") for name in ("dagster", "ray"))
+    [location] = dagster["dagster-user-deployments"]["deployments"]
+    launcher = dagster["runLauncher"]["config"]["k8sRunLauncher"]
+    of_run = launcher["runK8sConfig"]["podSpecConfig"]["securityContext"]
+    pods = [dagster["dagsterWebserver"], dagster["dagsterDaemon"], location]
+    pods += [ray["head"], ray["worker"]]
+    [user] = re.findall(r"^USER (\d+)$", (DEPLOY / "Dockerfile").read_text(), re.M)
+
+    for each in (*(pod["podSecurityContext"] for pod in pods), of_run):
+        assert (each["runAsNonRoot"], each["runAsUser"]) == (True, int(user))
+    for each in (*pods, launcher, ray["head"]["autoscalerOptions"]):
+        assert each["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert not each["securityContext"]["allowPrivilegeEscalation"]
+    for pod in pods:
+        assert pod["resources"]["requests"]["ephemeral-storage"]
+        assert pod.get("image", {"tag": "0.1.0"})["tag"] == ray["image"]["tag"]
 
 
 def test_the_hook_of_a_worker_waits_for_ray_with_what_every_image_has(tmp_path: Path) -> None:
