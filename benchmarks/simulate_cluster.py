@@ -55,6 +55,7 @@ DISPATCH_SECONDS = 0.0012  # a Ray task
 RECEIPT_SECONDS = 0.0001  # a part of several in a task
 MANIFEST_SECONDS = 0.0003  # a part: planned, checked, and written into its manifest
 STEP_SECONDS = 20.0  # a step joins the cluster
+WINDOW_BYTES = 8e6  # of text in a window of `bucketed`, of several parts if they are smaller
 PART_SECONDS = 0.006  # CPU, to open, hash and publish a part, however small
 SPREAD = 0.3  # sigma of the logarithm of a part's cost
 SLOW_SPEED = 0.5
@@ -99,7 +100,7 @@ STAGES = {
     "raw": Moved(0.4, 0.5, 3, 2),
     "filtered": Moved(0.5, 0.5, 3, 4, driver=1),
     "signatures": Moved(0.5, 0.25, 3, 3),
-    "band_index": Moved(0.0, 0.09, 2, 3, everywhere=0.056),
+    "band_index": Moved(0.06, 0.09, 2, 3, everywhere=0.056),
     "duplicates": Moved(0.35, 0.05, 5, 5, driver=1, everywhere=0.042),
     "deduped": Moved(0.5, 0.5, 5, 3),
     "tokenizer": Moved(0.0, 0.0, 0, 0, driver=1),
@@ -114,6 +115,7 @@ STAGES = {
 class Cluster:
     """Nodes, the share of them that is slow, and losses of a node per hour.
 
+    `request_seconds` is 0 for a disk, of which nothing is copied.
     `slowdown`: CPU seconds of a part, by those on two cores that both work.
     """
 
@@ -257,16 +259,21 @@ def task_costs(name: str, total: float, parts: int, cluster: Cluster) -> list[fl
     documents = total / DOCUMENT_BYTES
     is_index = name == "band_index"
     tasks = index_files(documents) if is_index else parts
+    if name in ("bucketed", "sharded"):
+        tasks = min(parts, max(PARTITIONS, math.ceil(total / WINDOW_BYTES)))
+    others = 0.0 if is_index else parts / tasks - 1  # files that a task copies, many at a time
     moved = total / tasks * (STAGES[name].read + STAGES[name].written)
     share = cluster.bytes_per_second / cores_for(name, cluster)
-    waits = moved / share + STAGES[name].waits * cluster.request_seconds
+    requests = STAGES[name].waits + others / IN_FLIGHT
+    waits = moved / share + requests * cluster.request_seconds
     if is_index:
         cpu_seconds = documents * INDEX_SECONDS / tasks + parts * OPEN_SECONDS
-        return [cpu_seconds * cluster.slowdown + waits] * tasks
+        of_few = min(cluster.slowdown, SLOWDOWN[INDEX_SIMULTANEOUS] / SLOWDOWN[2])
+        return [cpu_seconds * of_few + waits] * tasks
     outlook = BY_NAME[name].outlook
     rng = np.random.default_rng([cluster.seed, list(STAGES).index(name), parts])
-    spread = rng.lognormal(-SPREAD * SPREAD / 2, SPREAD, parts)
-    cpu_seconds = outlook.cpu_per_mb * total / parts / 1e6 * spread + PART_SECONDS
+    spread = rng.lognormal(-SPREAD * SPREAD / 2, SPREAD, tasks)
+    cpu_seconds = outlook.cpu_per_mb * total / tasks / 1e6 * spread + PART_SECONDS
     cpu_seconds[: cluster.nodes * cluster.cores] += outlook.first_seconds
     costs: list[float] = (cpu_seconds * cluster.slowdown + waits).tolist()
     return costs
@@ -275,7 +282,7 @@ def task_costs(name: str, total: float, parts: int, cluster: Cluster) -> list[fl
 def copy_seconds(name: str, total: float, parts: int, cluster: Cluster) -> float:
     """Return the seconds in which each node copies the files of all parts that a stage needs."""
     num_bytes = total * STAGES[name].everywhere
-    if not num_bytes:
+    if not num_bytes or not cluster.request_seconds:
         return 0.0
     tasks = index_files(total / DOCUMENT_BYTES)
     waves = math.ceil(tasks / (cluster.nodes * INDEX_SIMULTANEOUS))

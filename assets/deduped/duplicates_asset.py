@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -83,9 +84,10 @@ from resources.run_tasks import all_at_once, with_costs
 from resources.settings.dedup import DedupConfig
 from resources.stage import MainTable, Metadata, Outlook, Stage
 from resources.store.published import PublishedFile
-from resources.store.records import required_file
+from resources.store.records import required_file, to_line
 from resources.store.snapshot import Listing
 from resources.store.store import record_name
+from resources.store.summed_files import sum_of_files
 from resources.tasks import SIMULTANEOUS, Outcome, Plan, Task, Work, tasks_of
 
 DECISION_BYTES = 150  # of a member
@@ -373,23 +375,30 @@ def run_clustering(corpus: Corpus, tasks: list[Task], _: Work) -> list[Outcome]:
     return with_costs(outcomes, costs)
 
 
+Sums = tuple[Summary, list[tuple[int, str, PartKey]]]  # of all parts; the largest clusters
+
+
 def describe_duplicates(corpus: Corpus, manifest: ClustersManifest) -> Metadata:
     """Describe rates per source and pair of sources, sizes, similarities, the largest clusters."""
-    counts: list[Summary] = []
-    largest: list[tuple[int, str, PartKey]] = []
-    parts = cluster_parts(manifest)
-    files = corpus.store.checked_files(manifest, parts, "summary")
-    for part, path in zip(parts, files, strict=True):
-        summary = msgspec.json.decode(path.read_bytes(), type=PartSummary)
-        counts.append(summary.counts)
-        largest += [(size, doc_id, part.stats.numbers.key) for size, doc_id in summary.largest]
-    largest = sorted(largest, key=lambda item: (-item[0], item[1]))[:TOP_CLUSTERS]
+
+    def add(files: Iterator[Path]) -> bytes:
+        counts: list[Summary] = []
+        largest: list[tuple[int, str, PartKey]] = []
+        for part, path in zip(cluster_parts(manifest), files, strict=True):
+            summary = msgspec.json.decode(path.read_bytes(), type=PartSummary)
+            counts.append(summary.counts)
+            largest += [(size, doc_id, part.stats.numbers.key) for size, doc_id in summary.largest]
+        largest.sort(key=lambda item: (-item[0], item[1]))
+        return to_line((add_summaries(counts), largest[:TOP_CLUSTERS]))
+
+    content = sum_of_files(corpus.store, manifest, "summary", add)
+    counts, largest = msgspec.json.decode(content, type=Sums)
     texts = pl.collect_all([excerpt(corpus, doc_id, key) for _, doc_id, key in largest])
     shown = [
         (size, doc_id, str(text["text"].first() or ""))
         for (size, doc_id, _), text in zip(largest, texts, strict=True)
     ]
-    return duplicates_markdown(add_summaries(counts), shown)
+    return duplicates_markdown(counts, shown)
 
 
 def excerpt(corpus: Corpus, doc_id: str, key: PartKey) -> pl.LazyFrame:

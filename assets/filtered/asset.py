@@ -49,7 +49,8 @@ from resources.settings.filtering.filters import FilterConfig
 from resources.settings.pipeline import Settings, SettingsError
 from resources.stage import Conclusion, DriftCheck, MainTable, Metadata, Outlook, Stage, Table
 from resources.store.published import PublishedFile
-from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, to_json
+from resources.store.records import Manifest, PartRecord, Stats, fingerprint_of, to_json, to_line
+from resources.store.summed_files import sum_of_files
 from resources.takedowns import count_takedowns
 from resources.tasks import Plan, Task, tasks_of
 
@@ -314,8 +315,12 @@ def list_faults(corpus: Corpus, source: str) -> tuple[str, ...]:
 
 def whole_summary(corpus: Corpus, manifest: Manifest) -> Summary:
     """Add up the summaries that the parts published."""
-    files = corpus.store.checked_files(manifest, manifest.parts, "summary")
-    return add_summaries(msgspec.json.decode(path.read_bytes(), type=Summary) for path in files)
+
+    def add(files: Iterator[Path]) -> bytes:
+        parts = (msgspec.json.decode(path.read_bytes(), type=Summary) for path in files)
+        return to_line(add_summaries(parts))
+
+    return msgspec.json.decode(sum_of_files(corpus.store, manifest, "summary", add), type=Summary)
 
 
 def profile_of_filtered(

@@ -2,8 +2,9 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -78,6 +79,7 @@ from resources.store.mapped_files import map_array
 from resources.store.published import PublishedFile
 from resources.store.records import PartRecord, Stats, add_stats
 from resources.store.store import StoreError, typed
+from resources.store.summed_files import sum_of_files
 from resources.tasks import Plan, Task, tasks_of
 
 CHATS_VERSION = 3  # raised when conversations are encoded in another way; texts keep their parts
@@ -310,10 +312,14 @@ def fill_numbers(stats: Stats[TokenizedNumbers]) -> Metadata:
 
 def vocabulary_use(corpus: Corpus, manifest: TokenizedManifest) -> NDArray[np.uint64]:
     """Add up the count of each id over the parts, uint64 [vocab_size]."""
-    used = np.zeros(manifest.provenance.vocab_size, np.uint64)
-    for path in corpus.store.checked_files(manifest, manifest.parts, "vocabulary"):
-        used += map_array(path, np.uint64, used.shape)
-    return used
+
+    def add(files: Iterator[Path]) -> bytes:
+        used = np.zeros(manifest.provenance.vocab_size, np.uint64)
+        for path in files:
+            used += map_array(path, np.uint64, used.shape)
+        return used.tobytes()
+
+    return np.frombuffer(sum_of_files(corpus.store, manifest, "vocabulary", add), np.uint64)
 
 
 def counts_by_source(corpus: Corpus, tokenizer: str) -> dict[str, TokenizedNumbers]:

@@ -20,6 +20,7 @@ from resources.store.named_states import HOLDS
 from resources.store.preview_files import PREVIEWS, REPORT
 from resources.store.records import DOWNLOADS, FIND_INDEX, JOURNALS, MANIFESTS, RECORDS
 from resources.store.scratch import LEASES, MARK, USERS
+from resources.store.summed_files import SUM
 
 LOCK_NAME = ".run.lock"
 ACCEPTED, PATCHES = "_accepted", "_patches"
@@ -65,6 +66,7 @@ INVENTORY = (
     DeclaredFiles("parts", "STAGE/PARTITION/* | STAGE/PARTITION/*/*", "manifest", "states"),
     DeclaredFiles("find indexes", f"STAGE/PARTITION/*{FIND_INDEX}", "reader"),
     DeclaredFiles("previews", f"{PREVIEWS}/STAGE/PARTITION.md", text="remade"),
+    DeclaredFiles("sums", f"{PREVIEWS}/STAGE/PARTITION{SUM}"),  # made again if they are damaged
     DeclaredFiles("report", f"{PREVIEWS}/{REPORT}/*", text="remade"),
     DeclaredFiles("tags", f"{TAGS}/*.json", "reader"),
     DeclaredFiles("holds", f"{HOLDS}/PARTITION.json", "reader"),

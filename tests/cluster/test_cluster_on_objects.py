@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import yaml
 from builders import hashes
 from faults.fault_runs import VERIFY, Site, make_site, run, start
+from flaky_proxy import FlakyProxy, flaky_proxy
 from prelude import Iterator, Path, hashlib, os, pytest, time
 from rados_gateway import Gateway
 
@@ -26,10 +27,11 @@ OUTAGE_SECONDS = 20
 
 @dataclass
 class Machines:
-    """A cluster and a gateway, started with the variables that name it."""
+    """A cluster, a gateway, and the proxy before it, which the variables of all nodes name."""
 
     nodes: RayNodes
     gateway: Gateway
+    proxy: FlakyProxy
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +39,14 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     gateway = Gateway(tmp_path_factory.mktemp("ceph"))
     folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # sockets need a short path
     scratch = tmp_path_factory.mktemp("scratch")
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, flaky_proxy(gateway.endpoint) as proxy:
         prepare_environment(folder)
-        for name, value in gateway.environment().items():
+        for name, value in (gateway.environment() | {"AWS_ENDPOINT_URL": proxy.endpoint}).items():
             patch.setenv(name, value)
         patch.setenv("TOKENMILL_SCRATCH", str(scratch))
         nodes = RayNodes(folder, own_folder=scratch)
         nodes.start(FIRST, SECOND)
-        yield Machines(nodes, gateway)
+        yield Machines(nodes, gateway, proxy)
         nodes.end()
     gateway.stop()
     shutil.rmtree(folder, ignore_errors=True)
@@ -109,6 +111,52 @@ def test_a_lost_node_and_an_outage_of_the_store_change_nothing(
     time.sleep(OUTAGE_SECONDS)
     machines.gateway.start()
     assert process.wait(300) == 0, (site.folder / "output").read_text()[-3000:]
+    assert hashes_of_objects(site.url) == clean
+
+
+def test_answers_that_are_cut_change_nothing(
+    machines: Machines, tmp_path: Path, clean: dict[str, str]
+) -> None:
+    site = site_on(machines, tmp_path / "site", "cut")
+    process = start(site)
+    for stage in ("raw", "filtered", "signatures", "tokenized"):
+        wait_for_objects(site, process, stage, 1)
+        machines.proxy.cut(*range(200, 2200, 100))
+    assert process.wait(300) == 0, (site.folder / "output").read_text()[-3000:]
+    machines.proxy.cuts.clear()
+    assert hashes_of_objects(site.url) == clean
+
+
+def test_a_token_that_expires_is_named_and_the_same_command_goes_on_with_a_new_one(
+    machines: Machines, tmp_path: Path, clean: dict[str, str]
+) -> None:
+    site = site_on(machines, tmp_path / "site", "expired")
+    process = start(site)
+    wait_for_objects(site, process, "filtered", 2)
+    machines.proxy.refuse(400, "<Error><Code>ExpiredToken</Code></Error>")
+    assert process.wait(120) == 1
+    machines.proxy.recover()
+    output = (site.folder / "output").read_text()
+    assert "HTTP 400 ExpiredToken. Check the credentials" in output
+    assert "Traceback" not in output
+    assert run(site).code == 0
+    assert hashes_of_objects(site.url) == clean
+
+
+def test_of_two_drivers_on_one_store_both_end_and_the_corpus_is_whole(
+    machines: Machines, tmp_path: Path, clean: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = site_on(machines, tmp_path / "site", "two")
+    other = replace(site, home=tmp_path / "other_home")
+    shutil.copytree(site.home, other.home)
+    processes = [start(site)]
+    monkeypatch.setenv("TOKENMILL_SCRATCH", str(tmp_path / "scratch"))  # that of another machine
+    processes.append(start(other))
+    codes = [process.wait(300) for process in processes]
+    output = (site.folder / "output").read_text()
+    assert 0 in codes, output
+    assert codes == [0, 0] or "another run committed manifest" in output, output
+    assert run(other).code == 0
     assert hashes_of_objects(site.url) == clean
 
 

@@ -6,6 +6,7 @@ from prelude import Any, Iterator, Path, assert_frame_equal, os, pl, pytest, tim
 from s3_server import s3_bucket
 
 from corpus_loader.places.objects import Objects
+from corpus_loader.places.traffic import REQUESTS, SENT
 from resources.store import object_store, scratch
 from resources.store.loader_files import StoreFiles
 from resources.store.medium import Medium, medium_of
@@ -14,6 +15,7 @@ from resources.store.records import DamagedFileError, Manifest, PartRecord, Stat
 from resources.store.scratch import Scratch, computing, make_room, open_scratch, scratch_of
 from resources.store.snapshot import Snapshot
 from resources.store.store import Partition, PartWriter, Store
+from resources.store.summed_files import sum_of_files
 
 URL = "s3://corpora/web"
 ROWS = pl.DataFrame({"doc_id": ["a", "b"]})
@@ -154,6 +156,28 @@ def test_files_of_many_parts_are_copied_side_by_side_and_come_in_order(
     paths[3].write_bytes(b"damaged")  # a copy: it is made again
     monkeypatch.setattr(type(objects), "get_to_file", get)
     assert pl.read_parquet([*there.checked_files(found, parts, "documents")][3]).equals(ROWS)
+
+
+def test_a_sum_over_parts_is_read_with_one_request_until_the_parts_are_others(
+    root: Path, elsewhere: Path
+) -> None:
+    parts = [publish(web(root), f"p{number}", f"f{number}") for number in range(5)]
+
+    def total(files: Iterator[Path]) -> bytes:
+        return b"%d" % sum(pl.read_parquet(file).height for file in files)
+
+    def read_again(_: Iterator[Path]) -> bytes:
+        raise AssertionError("it is kept")
+
+    of_five, of_four = manifest(*parts), manifest(*parts[:4])
+    kept = sum_of_files(Store(root), of_five, "documents", total)
+    before = SENT[URL, REQUESTS]
+    assert sum_of_files(Store(elsewhere), of_five, "documents", read_again) == kept
+    assert SENT[URL, REQUESTS] - before == 1
+    assert int(sum_of_files(Store(elsewhere), of_four, "documents", total)) * 5 == int(kept) * 4
+    path = "_previews/filtered/web.sum"
+    objects_of(root).objects.put(path, objects_of(root).objects.get(path)[:-1] + b"?")
+    assert int(sum_of_files(Store(root), of_four, "documents", total)) * 5 == int(kept) * 4
 
 
 def test_of_two_writers_one_commits(root: Path, elsewhere: Path) -> None:
