@@ -66,7 +66,7 @@ INVENTORY = (
     DeclaredFiles("parts", "STAGE/PARTITION/* | STAGE/PARTITION/*/*", "manifest", "states"),
     DeclaredFiles("find indexes", f"STAGE/PARTITION/*{FIND_INDEX}", "reader"),
     DeclaredFiles("previews", f"{PREVIEWS}/STAGE/PARTITION.md", text="remade"),
-    DeclaredFiles("sums", f"{PREVIEWS}/STAGE/PARTITION{SUM}"),  # made again if they are damaged
+    DeclaredFiles("sums", f"{PREVIEWS}/STAGE/PARTITION{SUM}", text="remade"),
     DeclaredFiles("report", f"{PREVIEWS}/{REPORT}/*", text="remade"),
     DeclaredFiles("tags", f"{TAGS}/*.json", "reader"),
     DeclaredFiles("holds", f"{HOLDS}/PARTITION.json", "reader"),
