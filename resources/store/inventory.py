@@ -17,10 +17,9 @@ from corpus_loader.places.files import TAGS, TAKEDOWNS, TEMPORARY_PREFIX
 from resources.store.disk import files_below
 from resources.store.medium import DISK, medium_of
 from resources.store.named_states import HOLDS
-from resources.store.preview_files import PREVIEWS, REPORT
+from resources.store.preview_files import PREVIEWS, REPORT, SUM
 from resources.store.records import DOWNLOADS, FIND_INDEX, JOURNALS, MANIFESTS, RECORDS
 from resources.store.scratch import LEASES, MARK, USERS
-from resources.store.summed_files import SUM
 
 LOCK_NAME = ".run.lock"
 ACCEPTED, PATCHES = "_accepted", "_patches"

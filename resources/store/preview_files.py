@@ -17,6 +17,7 @@ from resources.store.medium import medium_of
 
 PREVIEWS = "_previews"
 SUFFIX = ".md"
+SUM = ".sum"  # of what the parts have, beside the preview: summed_files.py
 REPORT = "report"
 PAGE = f"{REPORT}/all.html"
 PAGE_ADDRESS = "/corpus_report"  # in the web UI

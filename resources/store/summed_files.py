@@ -16,11 +16,10 @@ import xxhash
 
 from resources.store.disk import make_folder, write_temporary
 from resources.store.medium import medium_of
-from resources.store.preview_files import PREVIEWS
+from resources.store.preview_files import PREVIEWS, SUM
 from resources.store.records import Manifest
 from resources.store.store import Store
 
-SUM = ".sum"
 SEAL_BYTES = 16
 
 
