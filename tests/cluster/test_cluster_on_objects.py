@@ -81,6 +81,16 @@ def hashes_of_objects(url: str) -> dict[str, str]:
     }
 
 
+def assert_whole(site: Site, clean: dict[str, str]) -> None:
+    """The corpus is there and verified; what a writer left that lost its store is not removed yet.
+
+    Its lease counts as that of one that works, for 15 minutes.
+    """
+    assert clean.items() <= hashes_of_objects(site.url).items()
+    ending = run(site, VERIFY)
+    assert ending.code == 0, ending.tail
+
+
 def wait_for_objects(site: Site, process: subprocess.Popen[str], folder: str, number: int) -> None:
     """Wait until a stage has published so many objects; the command must not end before."""
     objects = Objects(site.url)
@@ -140,7 +150,7 @@ def test_a_token_that_expires_is_named_and_the_same_command_goes_on_with_a_new_o
     assert "HTTP 400 ExpiredToken. Check the credentials" in output
     assert "Traceback" not in output
     assert run(site).code == 0
-    assert hashes_of_objects(site.url) == clean
+    assert_whole(site, clean)
 
 
 def test_of_two_drivers_on_one_store_both_end_and_the_corpus_is_whole(
@@ -157,7 +167,7 @@ def test_of_two_drivers_on_one_store_both_end_and_the_corpus_is_whole(
     assert 0 in codes, output
     assert codes == [0, 0] or "another run committed manifest" in output, output
     assert run(other).code == 0
-    assert hashes_of_objects(site.url) == clean
+    assert_whole(site, clean)
 
 
 @pytest.mark.skipif(
