@@ -52,7 +52,7 @@ class LateProxy:
         """Handle one connection to its end."""
         answers, requests = await asyncio.open_connection(self.host, self.port)
         passing = asyncio.create_task(self.answer(answers, writer))
-        with suppress(OSError, asyncio.IncompleteReadError):
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while head := await reader.readuntil(b"\r\n\r\n"):
                 self.times.append(time.time())
                 await asyncio.sleep(self.late)
@@ -68,7 +68,7 @@ class LateProxy:
 
     async def answer(self, answers: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass answers on as they come."""
-        with suppress(OSError):
+        with suppress(OSError, asyncio.CancelledError):
             while block := await answers.read(BLOCK):
                 writer.write(block)
                 await writer.drain()
@@ -87,6 +87,10 @@ def late_proxy(endpoint: str, late: float) -> Iterator[tuple[LateProxy, str]]:
     yield proxy, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
 
 
 def main() -> None:
