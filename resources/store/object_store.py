@@ -354,7 +354,7 @@ class ObjectStore:
         """Copy an object to a local file, and delete it."""
         make_folder(aside.parent)
         self.objects.get_to_file(self.scratch.key(path), aside)
-        self.remove(path)
+        self.remove_all([path])
 
     def remove_all(self, paths: Sequence[Path]) -> None:
         """Delete objects and their copies."""
@@ -362,12 +362,6 @@ class ObjectStore:
         for path in paths:
             self.forget(path)
             path.unlink(missing_ok=True)
-
-    def remove(self, path: Path) -> None:
-        """Delete an object and its copy."""
-        self.objects.delete(self.scratch.key(path))
-        self.forget(path)
-        path.unlink(missing_ok=True)
 
     def each(self, look: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Look at many items at a time: each waits for its requests."""

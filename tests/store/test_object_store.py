@@ -199,7 +199,7 @@ def test_a_damaged_copy_is_fetched_again_and_a_damaged_object_is_named(root: Pat
     copy.unlink()
     with pytest.raises(DamagedFileError, match=rf"{URL}/filtered/web/p-f\.documents.* changed"):
         file.checked()
-    objects_of(root).remove(copy)
+    objects_of(root).remove_all([copy])
     with pytest.raises(DamagedFileError, match=f"{URL}/filtered/web/p-f.* is missing"):
         file.checked()
 
