@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from itertools import islice
 from typing import TypeVar
 
 from resources.engine.cost import NO_COST
@@ -136,22 +137,25 @@ def map_in_pool(
     for a slow server leaves workers to the others. Of several such, it is of one that has begun, so
     that partitions end, and are committed, one after the other.
     """
-    begun: set[str] = set()
     waiting: dict[str, deque[tuple[int, int, Task]]] = {}
     for place, (index, task) in enumerate(tasks):
         waiting.setdefault(task.partition, deque()).append((place, index, task))
+    fresh, begun = deque(waiting), set[str]()  # of those that wait: to look at all is quadratic
     running: dict[Future[Ended[Result]], str] = {}
     ended: set[Future[Ended[Result]]] = set()
     while True:
         while len(running) < workers and waiting:
             busy = Counter(running.values())
             partition = min(
-                waiting, key=lambda name: (busy[name], name not in begun, waiting[name][0][0])
+                [*begun, *islice(fresh, 1)],
+                key=lambda name: (busy[name], name not in begun, waiting[name][0][0]),
             )
-            begun.add(partition)
+            if partition not in begun:
+                begun.add(fresh.popleft())
             _, index, task = waiting[partition].popleft()
             if not waiting[partition]:
                 del waiting[partition]
+                begun.remove(partition)
             running[pool.submit(run_task, function, index, task)] = partition
         for future in ended:  # not before workers are busy again: who takes it may need a while
             yield future.result()

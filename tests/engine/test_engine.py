@@ -60,6 +60,30 @@ def test_a_source_that_waits_leaves_a_worker_to_the_others(
     assert sorted(each.value() for each in ended) == [n * n for n in range(7)]
 
 
+def test_sources_are_computed_one_after_the_other(tmp_path: Path) -> None:
+    mixed = [
+        replace(part, partition=name)
+        for part, name in zip(parts(tmp_path, *[""] * 6), "abcacb", strict=True)
+    ]
+    alone = EngineConfig(kind="in_process", workers=1)
+    assert [ended.index for ended in map_parts(square, mixed, alone)] == [0, 3, 1, 5, 2, 4]
+
+
+def test_what_is_next_does_not_depend_on_the_number_of_sources(tmp_path: Path) -> None:
+    """With a look at every source for each part, 10,000 sources of 100 parts took hours."""
+
+    class Name(str):
+        looks = 0
+
+        def __hash__(self) -> int:
+            Name.looks += 1
+            return super().__hash__()
+
+    many = [replace(part, partition=Name(part.title)) for part in parts(tmp_path, *[""] * 1000)]
+    list(map_parts(square, many, IN_PROCESS))
+    assert Name.looks < 30 * len(many)
+
+
 @pytest.mark.parametrize(
     "config", [EngineConfig(workers=1), IN_PROCESS, PROCESSES], ids=["one", "threads", "processes"]
 )
