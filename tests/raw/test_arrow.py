@@ -181,6 +181,37 @@ def test_a_bomb_ends_its_file(tmp_path: Path) -> None:
     assert "decompression bomb" in chunk.quarantine["error"][0]
 
 
+@pytest.mark.parametrize("form", ["stream", "file", "polars"])
+def test_a_batch_that_is_too_large_is_refused_with_a_remedy(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assets.raw.readers.read_arrow.MOST_BODY_BYTES", 10_000)
+    if form == "polars":
+        pl.DataFrame({"text": numbers(200, width=300)}).write_ipc(tmp_path / "in.arrow")
+        data = (tmp_path / "in.arrow").read_bytes()
+    else:
+        data = arrow(table(200), form, rows=200)
+
+    chunk = read(write(tmp_path, "a.arrow", data))
+
+    assert (len(chunk.documents), len(chunk.quarantine)) == (0, 1)
+    assert "has a record batch of 6" in chunk.quarantine["error"][0]
+    assert "record_batch_size" in chunk.quarantine["next_step"][0]
+
+
+@pytest.mark.parametrize("kind", ["file", "stream"])
+def test_a_batch_without_rows_ends_nothing(tmp_path: Path, kind: str) -> None:
+    sink, full = io.BytesIO(), table(4).to_batches()[0]
+    with WRITERS[kind](sink, full.schema) as writer:
+        for batch in (full, full.slice(0, 0), full.slice(1, 2)):
+            writer.write_batch(batch)
+
+    chunk = read(write(tmp_path, "a.arrow", sink.getvalue()))
+
+    values = full["text"].to_pylist()
+    assert texts(chunk) == [*values, *values[1:3]] and not len(chunk.quarantine)
+
+
 def test_feather_1_is_refused_with_a_remedy(tmp_path: Path) -> None:
     chunk = read(write(tmp_path, "a.feather", b"FEA1" + bytes(100) + b"FEA1"))
 

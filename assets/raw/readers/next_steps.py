@@ -7,6 +7,10 @@ ESCAPES = "Correct the escape, or the program that wrote the file."
 GET_AGAIN = "Get the file again, or set `on_damage: drop` to leave out all of its rows."
 GET_AGAIN_WHOLE = "Get the file again, or write it again."
 LARGER = "Raise max_record_bytes of the source, or split the record."
+SMALLER_BATCHES = (
+    "Write it as Parquet, or with smaller batches (`record_batch_size` of Polars, `max_chunksize` "
+    "of pyarrow)."
+)
 SAID = re.compile(r"\bthis (?:window )?is [^:]+: (.+)", re.DOTALL)  # an error that names its remedy
 ARCHIVE = "Write the archive again, with names that are relative and without `..`."
 CHARSET = "Convert the page to UTF-8, and let it say so."
@@ -23,6 +27,7 @@ STEPS = (  # the first part of an error that is found decides
     ("its sample has a ", "Give each sample one text, one .json and one .cls."),
     ("zip member ", "Unpack the archive, or write it again."),
     ("must be held whole", "Unpack the file: Parquet compresses inside."),
+    (" has a record batch of ", SMALLER_BATCHES),
     (" stream is broken", GET_AGAIN),
     ("(truncated)", GET_AGAIN),
     ("max_record_bytes", LARGER),

@@ -150,15 +150,15 @@ class _Messages:
 
     def __init__(self, file: InputFile, span: Span) -> None:
         self._span = span
-        self._ready, self._at = b"", 0
+        self._ready, self._at = memoryview(b""), 0
         self.fault = FileFault()
         self.shown = b""
         self._messages = self._read(file)
 
-    def read(self, num_bytes: int) -> bytes:
+    def read(self, num_bytes: int) -> memoryview:
         """Return up to `num_bytes`."""
         if self._at == len(self._ready):
-            self._ready = next(self._messages, b"")
+            self._ready = memoryview(next(self._messages, b""))
             self._at = 0
         data = self._ready[self._at : self._at + num_bytes]
         self._at += len(data)
@@ -174,13 +174,15 @@ class _Messages:
                 stream = _stream(read_blocks(file, stop=min(end.place, READ_BYTES)), 0)
                 if (schema := next_message(stream)) is None:
                     return
-                yield schema.data
+                yield schema.metadata + schema.body
                 if first.offset:
                     blocks = read_blocks(file, first, end.place)
                     stream = _stream(blocks, first.offset)
                 messages = _until(stream, end.offset)
             for message in messages:
-                yield message.data
+                yield message.metadata
+                if message.body:  # nothing is the end
+                    yield message.body
         except BrokenStream as error:
             self.fault, self.shown = error.reason, error.head
 
@@ -196,12 +198,13 @@ def _borders(file: InputFile, _source: SourceConfig, part_bytes: int) -> Iterato
 
 
 class Message(NamedTuple):
-    """A message: its bytes, where they begin in the content, its kind and its rows."""
+    """A message: where it begins in the content, its kind, its rows, metadata and body."""
 
     offset: int
     kind: int
     num_rows: int
-    data: bytes
+    metadata: bytes
+    body: bytes
 
 
 def next_message(stream: BlockStream) -> Message | None:
@@ -229,10 +232,7 @@ def next_message(stream: BlockStream) -> Message | None:
         kind, num_rows, size, buffers = _read_metadata(metadata)
     except (struct.error, IndexError, ValueError) as error:
         raise BrokenStream(arrow_fault(f"is broken at byte {offset:,}: {error}")) from error
-    if not 0 <= size <= MOST_BODY_BYTES:
-        raise BrokenStream(
-            arrow_fault(f"is broken at byte {offset:,}: a message of {size:,} bytes")
-        )
+    check_size(offset, size)
     body = stream.take(size)
     if len(body) < size:
         raise BrokenStream(stream.broken or arrow_fault("ends within a message (truncated)"))
@@ -242,7 +242,16 @@ def next_message(stream: BlockStream) -> Message | None:
     if claimed > BOMB_BYTES and claimed > BOMB_RATIO * size:
         bomb = f"decompression bomb: {size:,} bytes of Arrow claim to become {claimed:,}"
         raise BrokenStream(FileFault(bomb))
-    return Message(offset, kind, num_rows, prefix + metadata + body)
+    return Message(offset, kind, num_rows, prefix + metadata, body)
+
+
+def check_size(offset: int, num_bytes: int) -> None:
+    """Raise BrokenStream for a message whose body is too large, or has less than no bytes."""
+    if num_bytes < 0:
+        raise BrokenStream(arrow_fault(f"is broken at byte {offset:,}: {num_bytes:,} bytes follow"))
+    if num_bytes > MOST_BODY_BYTES:
+        large = f"has a record batch of {num_bytes:,} bytes, above {MOST_BODY_BYTES:,}"
+        raise BrokenStream(arrow_fault(large))
 
 
 def arrow_fault(text: str) -> FileFault:
@@ -339,10 +348,11 @@ def footer_messages(file: InputFile, start: int, stop: int) -> Iterator[Message]
             raise BrokenStream(arrow_fault(f"is broken: {error}")) from error
         here = [block for block in batches if start <= block[0] < stop]
         for place, *sizes in [*dictionaries, *here]:
-            if not (0 <= place < file.bytes and min(sizes) >= 0 and sum(sizes) <= MOST_BODY_BYTES):
+            if not 0 <= place <= place + sum(map(abs, sizes)) <= file.bytes:
                 raise BrokenStream(arrow_fault("is broken: its footer leads out of the file"))
+            check_size(place, sizes[1])
             stream.seek(place)
-            content = iter([stream.read(sum(sizes))])
+            content = map(stream.read, sizes)
             if message := next_message(BlockStream(content, place)):
                 yield message
 
