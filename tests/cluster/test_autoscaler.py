@@ -4,9 +4,7 @@ The autoscaler is Ray's, with its provider of nodes that are processes of this m
 """
 
 import json
-import shutil
 import subprocess
-import tempfile
 
 from prelude import Any, Iterator, Path, os, pytest, re
 
@@ -58,11 +56,10 @@ SCALING: dict[str, Any] = {
 
 
 @pytest.fixture
-def decisions() -> Iterator[Path]:
+def decisions(ray_folder: Path) -> Iterator[Path]:
     """The log of the autoscaler of a head without cores."""
-    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # sockets need a short path
-    prepare_environment(folder)
-    (folder / "scaling.json").write_text(json.dumps(SCALING))
+    prepare_environment(ray_folder)
+    (ray_folder / "scaling.json").write_text(json.dumps(SCALING))
     as_kuberay = {
         "RAY_enable_autoscaler_v2": "1",
         "RAY_FAKE_CLUSTER": "1",
@@ -70,14 +67,13 @@ def decisions() -> Iterator[Path]:
         "RAY_OVERRIDE_NODE_ID_FOR_TESTING": SCALING["provider"]["head_node_id"],
         "AUTOSCALER_UPDATE_INTERVAL_S": "1",
     }
-    own = ("--node-ip-address=127.0.0.1", f"--temp-dir={folder}", "--include-dashboard=false")
-    scaling = f"--autoscaling-config={folder / 'scaling.json'}"
+    own = ("--node-ip-address=127.0.0.1", f"--temp-dir={ray_folder}", "--include-dashboard=false")
+    scaling = f"--autoscaling-config={ray_folder / 'scaling.json'}"
     command = [RAY, "start", "--head", "--port=6399", "--num-cpus=0", scaling, *own, *SMALL]
     subprocess.run(command, check=True, env=os.environ | as_kuberay, stdout=subprocess.DEVNULL)
-    yield folder / "session_latest/logs/monitor.log"
+    yield ray_folder / "session_latest/logs/monitor.log"
     end_drivers()
     subprocess.run([RAY, "stop", "--force"], check=False, stdout=subprocess.DEVNULL)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_from_no_node_all_are_started_at_once(decisions: Path, tmp_path: Path) -> None:

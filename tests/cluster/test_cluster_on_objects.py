@@ -5,7 +5,6 @@ Each node has a scratch that no other sees, and the store is a Ceph RADOS gatewa
 
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass, replace
 
 import yaml
@@ -35,21 +34,19 @@ class Machines:
 
 
 @pytest.fixture(scope="module")
-def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+def machines(ray_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     gateway = Gateway(tmp_path_factory.mktemp("ceph"))
-    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # sockets need a short path
     scratch = tmp_path_factory.mktemp("scratch")
     with pytest.MonkeyPatch.context() as patch, flaky_proxy(gateway.endpoint) as proxy:
-        prepare_environment(folder)
+        prepare_environment(ray_folder)
         for name, value in (gateway.environment() | {"AWS_ENDPOINT_URL": proxy.endpoint}).items():
             patch.setenv(name, value)
         patch.setenv("TOKENMILL_SCRATCH", str(scratch))
-        nodes = RayNodes(folder, own_folder=scratch)
+        nodes = RayNodes(ray_folder, own_folder=scratch)
         nodes.start(FIRST, SECOND)
         yield Machines(nodes, gateway, proxy)
         nodes.end()
     gateway.stop()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")

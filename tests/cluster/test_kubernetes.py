@@ -3,9 +3,7 @@
 The head is started as KubeRay does. The driver has a network of its own, as a pod has.
 """
 
-import shutil
 import subprocess
-import tempfile
 from urllib.request import urlopen
 
 import yaml
@@ -30,10 +28,9 @@ PROBES = ("52365/api/healthz", "52365/api/local_raylet_healthz", "8265/api/gcs_h
 
 
 @pytest.fixture
-def head() -> Iterator[str]:
+def head(ray_folder: Path) -> Iterator[str]:
     """The address of a head; another network, that of the process whose id is given, reaches it."""
-    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # sockets need a short path
-    prepare_environment(folder)
+    prepare_environment(ray_folder)
     pod = subprocess.Popen(["unshare", "--net", "sleep", "600"])
     until(lambda: os.readlink(f"/proc/{pod.pid}/ns/net") != os.readlink("/proc/self/ns/net"))
     inside = f"nsenter --target {pod.pid} --net ip"
@@ -46,18 +43,17 @@ def head() -> Iterator[str]:
         f"{inside} link set inner up",
     ):
         subprocess.run(words.split(), check=True)
-    own = (f"--node-ip-address={HEAD}", f"--temp-dir={folder}")
+    own = (f"--node-ip-address={HEAD}", f"--temp-dir={ray_folder}")
     values = yaml.safe_load((KUBERNETES / "ray-values.yaml").read_text())
     variables = {each["name"]: each["value"] for each in values["head"]["containerEnv"]}
     command = [RAY, "start", *own, *SMALL, *AS_KUBERAY]
     process = subprocess.Popen(command, env=os.environ | variables)
-    until(lambda: (folder / "ray_current_cluster").exists(), process)
+    until(lambda: (ray_folder / "ray_current_cluster").exists(), process)
     yield str(pod.pid)
     for each in (process, pod):
         each.terminate()
         each.wait(60)
     subprocess.run(["ip", "link", "delete", "outer"], check=False)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def probe(path: str) -> bytes:

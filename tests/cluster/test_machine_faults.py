@@ -5,10 +5,8 @@ bridge. `pytest -o log_cli=true` prints the table of docs/ray.md.
 """
 
 import logging
-import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 from datetime import datetime
 
@@ -39,13 +37,12 @@ FULL = 'dd if=/dev/zero of="$TOKENMILL_SCRATCH/fill" bs=4k 2>/dev/null; true'
 
 
 @pytest.fixture(scope="module")
-def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
-    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # sockets need a short path
+def machines(ray_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     scratch = tmp_path_factory.mktemp("scratch")
     with pytest.MonkeyPatch.context() as patch:
-        prepare_environment(folder)
+        prepare_environment(ray_folder)
         patch.setenv("TOKENMILL_SCRATCH", str(scratch))
-        nodes = RayNodes(folder, own_folder=scratch, own_bytes="64m", bridge=HEAD)
+        nodes = RayNodes(ray_folder, own_folder=scratch, own_bytes="64m", bridge=HEAD)
         nodes.start()
         gateway = Gateway(tmp_path_factory.mktemp("ceph"), HEAD)
         for name, value in gateway.environment().items():
@@ -54,7 +51,6 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
         yield Machines(nodes, gateway)
         nodes.end()
     gateway.stop()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

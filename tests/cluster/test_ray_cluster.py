@@ -6,7 +6,6 @@ The cluster is real: a head and two nodes, on loopback, in namespaces of their o
 import logging
 import shutil
 import socket
-import tempfile
 import threading
 
 import yaml
@@ -39,16 +38,14 @@ FIRST, SECOND, LATE = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 
 
 @pytest.fixture(scope="module")
-def started() -> Iterator[RayNodes]:
+def started(ray_folder: Path) -> Iterator[RayNodes]:
     """A cluster of two nodes for all tests of this module, which mend what they kill."""
-    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # sockets need a short path
-    prepare_environment(folder)
-    nodes = RayNodes(folder)
+    prepare_environment(ray_folder)
+    nodes = RayNodes(ray_folder)
     nodes.start(FIRST, SECOND)
     yield nodes
     end_drivers()
     nodes.end()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

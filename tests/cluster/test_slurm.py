@@ -4,14 +4,19 @@ The cluster is real: its controller and two nodes, all of this machine.
 """
 
 import secrets
+import signal
 import socket
 import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import yaml
 from builders import hashes
 from command_line import until
-from faults.fault_runs import CORPUS, make_site, published, run
-from prelude import Iterator, Path, os, pytest
+from faults.fault_runs import CORPUS, Site, descendants, make_site, published, run
+from prelude import Iterator, Path, os, pytest, sys
+
+from tests.cluster.ray_nodes import arguments_of
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(
@@ -56,6 +61,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     nodes = [["slurmd", "-D", "-N", name] for name in ("first", "second")]
     commands = [["munged", "--foreground", "--force", *places], ["slurmctld", "-D"], *nodes]
     started = [subprocess.Popen(command) for command in commands]
+    until(lambda: b"2 idle" in subprocess.run(["sinfo", "-ho%D %t"], capture_output=True).stdout)
     yield folder
     for process in reversed(started):
         process.terminate()
@@ -67,12 +73,43 @@ def said(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def test_a_job_that_is_requeued_builds_the_same_bytes(
-    slurm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clean, site = (make_site(tmp_path / name, "in_process") for name in ("clean", "a site"))
-    ending = run(clean)
+def state(job: str) -> str:
+    """The state of a job, or of an element of an array."""
+    asked = ("--noheader", "--array", "--states=all", "--format=%T", f"--job={job}")
+    return said("squeue", *asked).strip()
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array that builds a site: its number, and the logs of its elements."""
+
+    job: str
+    site: Site
+
+    def log(self, element: int) -> str:
+        """The log of an element."""
+        path = self.site.folder / f"{element}.log"
+        return path.read_text() if path.exists() else ""
+
+    def until(self, is_so: Callable[[], object]) -> None:
+        """Wait until something is so, and no element has failed."""
+        until(lambda: is_so() or "FAILED" in state(self.job))
+        failed = "FAILED" in state(self.job)
+        assert not failed, [self.log(element)[-3000:] for element in (1, 2)]
+
+
+@pytest.fixture
+def clean(tmp_path: Path) -> Site:
+    """A corpus that one process has built."""
+    site = make_site(tmp_path / "clean", "in_process")
+    ending = run(site)
     assert ending.code == 0, ending.tail
+    return site
+
+
+def submit(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> Array:
+    """Submit what `corpus slurm` prints for a corpus that is not built."""
+    site = make_site(folder / "a site", "in_process")
     config = yaml.safe_load(site.config.read_text())
     config["engine"] = {"kind": "ray", "ray": {"address": "127.0.0.1:9"}}  # not that of the job
     site.config.write_text(yaml.safe_dump(config, sort_keys=False))
@@ -84,24 +121,67 @@ def test_a_job_that_is_requeued_builds_the_same_bytes(
         "PYTHONPATH": ROOT,
     }.items():
         monkeypatch.setenv(name, str(value))
-    until(lambda: b"2 idle" in subprocess.run(["sinfo", "-ho%D %t"], capture_output=True).stdout)
     script = site.folder / "job.sh"
-    script.write_text(said(*CORPUS, "slurm", "--nodes=2"))
-    log = site.folder / "job.log"
-    job = said("sbatch", "--parsable", f"--output={log}", str(script)).strip()
+    script.write_text(said(*CORPUS, "slurm", *options))
+    log = f"--output={site.folder}/%a.log"
+    return Array(said("sbatch", "--parsable", log, str(script)).strip(), site)
 
-    def state() -> str:
-        return said("squeue", "--noheader", "--states=all", "--format=%T", f"--job={job}").strip()
 
-    until(lambda: published(site.store, "filtered") >= 2 or state() == "FAILED")
-    assert state() == "RUNNING", log.read_text()[-3000:]
-    said("scancel", "--batch", "--signal=USR1", job)  # as two minutes before its time is up
-    until(lambda: state() == "PENDING")
-    said("scontrol", "update", f"JobId={job}", "StartTime=now")  # it would wait two minutes
-    until(lambda: state() in ("COMPLETED", "FAILED"))
-    output = log.read_text()
-    assert state() == "COMPLETED", output[-3000:]
-    assert "STEP 1.1 ON second CANCELLED" in output  # it was a node of the cluster
-    assert "Restarts=1" in said("scontrol", "show", "job", job)
-    assert not list(site.folder.glob(".slurm-*"))  # the token
-    assert hashes(site.store) == hashes(clean.store)
+def readers(job: str) -> list[int]:
+    """Ray's workers on the node of an element that read a part."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        arguments = arguments_of(path)
+        if arguments[0].endswith("/raylet") and f"/tokenmill-{job}/" in "".join(arguments):
+            for pid in descendants(int(path.parent.name)):
+                title = arguments_of(Path(f"/proc/{pid}/cmdline"))[0]
+                found += [pid] if title.startswith("ray::raw") else []
+    return found
+
+
+def test_an_array_begins_on_one_node_grows_and_outlives_a_requeue_of_its_head(
+    slurm: Path, clean: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = ("--exclusive", "--nodelist=second", "--output=/dev/null", "--wrap=sleep 1000")
+    other = said("sbatch", "--parsable", *hold).strip()
+    until(lambda: state(other) == "RUNNING")
+    array = submit(tmp_path, monkeypatch, "--nodes=2")
+    head, second = f"{array.job}_1", f"{array.job}_2"
+    array.until(lambda: state(head) == "RUNNING")
+    numbers = said("squeue", "--noheader", "--sort=i", "--format=%A", f"--job={array.job}").split()
+    array.until(lambda: readers(numbers[0]))
+    [part] = readers(numbers[0])
+    os.kill(part, signal.SIGSTOP)  # the core of the first node does no more
+    assert state(second) == "PENDING"
+
+    said("scancel", other)
+    array.until(lambda: published(array.site.store, "filtered"))
+    os.kill(part, signal.SIGCONT)
+    assert "Ray runtime started" in array.log(2)
+
+    said("scancel", "--batch", "--signal=USR1", head)  # as two minutes before its time is up
+    array.until(lambda: state(head) == "PENDING")
+    said("scontrol", "update", f"JobId={head}", "StartTime=now")  # it would wait two minutes
+    array.until(lambda: (state(head), state(second)) == ("CANCELLED", "COMPLETED"))
+    assert "Restarts=1" in said("scontrol", "show", "job", head)
+    assert array.log(1).count("Local node IP") == 2  # as the head, then as a node
+    assert not list(array.site.folder.glob(".slurm-*"))  # the token
+    assert not [name for name in numbers if Path(f"/tmp/tokenmill-{name}").exists()]
+    assert hashes(array.site.store) == hashes(clean.store)
+
+
+def test_an_array_runs_in_containers(
+    slurm: Path, clean: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, told = tmp_path / "apptainer", tmp_path / "told"  # it changes PATH alone
+    inside = f'echo "$*" >>"{told}"; shift 2; PATH={Path(sys.executable).parent}:/bin exec "$@"'
+    program.write_text(f"#!/bin/sh\n{inside}\n")
+    program.chmod(0o755)
+    array = submit(
+        tmp_path, monkeypatch, "--nodes=1", f"--container='{program}' exec tokenmill.sif"
+    )
+    array.until(lambda: state(f"{array.job}_1") == "COMPLETED")
+    commands = told.read_text()
+    assert "exec tokenmill.sif env TOKENMILL_CONFIG=" in commands
+    assert " ray start " in commands and " corpus build" in commands
+    assert hashes(array.site.store) == hashes(clean.store)
