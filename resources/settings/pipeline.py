@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -191,10 +192,11 @@ class Settings(FrozenModel):
         """Refuse names that are no plain folder names and partition keys, or are used twice."""
         names = [item.name for item in items]
         faults: list[tuple[KeyPath, str]] = []
+        first: dict[str, int] = {}
         for index, name in enumerate(names):
             if not re.fullmatch(NAME, name):
                 faults.append(((index, "name"), f"{name!r} must match {NAME}"))
-            if name in names[:index]:
+            if first.setdefault(name, index) != index:
                 faults.append(((index, "name"), f"{name!r} is used before; rename one"))
         if faults:
             raise PlacedError(faults)
@@ -396,7 +398,7 @@ class Settings(FrozenModel):
 
     def is_chat(self, name: str) -> bool:
         """Return whether a source of that name is made of conversations."""
-        return any(source.name == name and source.kind == "chat" for source in self.sources)
+        return name in self.by_name and self.by_name[name].kind == "chat"
 
     def chat_faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield (key path, message) of what conversations need and the config does not have."""
@@ -474,7 +476,18 @@ class Settings(FrozenModel):
 
     def source(self, name: str) -> Source:
         """Return the source of that name."""
-        return next(source for source in self.sources if source.name == name)
+        return self.by_name[name]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Source]:
+        """The sources by their names: with 10,000, to look for each took half a minute."""
+        return {source.name: source for source in self.sources}
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, which may have other sources."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("by_name", None)
+        return copied
 
     def phase(self, name: str) -> PhaseConfig:
         """Return the phase of that name; that of validation is made of what is held out."""
@@ -508,8 +521,9 @@ def unknown_names(
     noun: str, names: list[str], references: Iterable[tuple[KeyPath, str]]
 ) -> Iterator[tuple[KeyPath, str]]:
     """Yield (key path, message) of every reference that is not among `names`."""
+    among = {*names}
     for keys, name in references:
-        if name not in names:
+        if name not in among:
             known = f"the {noun}s are {', '.join(names)}"
             yield keys, f"unknown {noun}{nearest(name, names)}; {known}"
 

@@ -335,3 +335,15 @@ def test_settings_and_their_stages_are_frozen_and_closed() -> None:
     assert len(models) == 16
     for config in [Settings.model_config, *(model.model_config for model in models)]:
         assert (config["frozen"], config["extra"]) == (True, "forbid")
+
+
+def test_a_copy_with_other_sources_looks_up_its_own(tmp_path: Path) -> None:
+    settings = load(tmp_path, GOOD)
+    _, books = settings.sources
+    assert settings.source("web") == settings.sources[0]
+
+    other = books.model_copy(update={"kind": "chat"})
+    copied = settings.model_copy(update={"sources": (other,)})
+
+    assert copied.source("books").kind == "chat" and copied.is_chat("books")
+    assert not copied.is_chat("web") and not settings.is_chat("books")
