@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from corpus_loader.places.url_secrets import redacted
+
+MOST_NAMED = 20  # in a message; a corpus may have 10,000 sources
 
 
 class UsageError(ValueError):
     """A request that cannot be met; the message gives the alternatives."""
 
 
+def first_of(names: Sequence[str], between: str = ", ") -> str:
+    """Return the first names, and how many others there are, for messages."""
+    first, others = names[:MOST_NAMED], len(names[MOST_NAMED:])
+    return between.join(first) + (f" and {others:,} others" if others else "")
+
+
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     """Return a sentence with the nearest names, or with all of them if none is near."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names)}"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {first_of(names)}"
     return f"unknown {what} {name!r}; {hint}"
 
 
