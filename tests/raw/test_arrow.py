@@ -1,17 +1,19 @@
 """Arrow IPC files and streams."""
 
+import gzip
 import io
 import struct
+import subprocess
 from datetime import datetime
 from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet
 from input_files import COMPRESS, chunks, numbers, read, texts, write
-from prelude import Callable, Path, given, pl, pytest, settings, st
+from prelude import Callable, Path, assert_frame_equal, given, os, pl, pytest, settings, st, sys
 
 from assets.raw.readers.decompress import BlockStream, BrokenStream
-from assets.raw.readers.read_arrow import next_message
+from assets.raw.readers.read_arrow import needs_footer, next_message
 
 WRITERS: dict[str, Callable[..., pa.ipc.RecordBatchStreamWriter]] = {
     "file": pa.ipc.new_file,
@@ -161,15 +163,16 @@ def test_a_table_without_the_column_of_the_text_says_which_it_has(tmp_path: Path
     assert chunk.quarantine["error"][0].startswith("no column `text`; columns: body")
 
 
-def test_a_compressed_buffer_that_claims_all_memory_is_a_bomb() -> None:
+def test_a_compressed_buffer_that_claims_all_memory_is_a_bomb(tmp_path: Path) -> None:
     data = bytearray(arrow(table(4, 500), "stream", "zstd"))
     place = data.index(b"\x28\xb5\x2f\xfd") - 8  # the size before the frame
     data[place : place + 8] = struct.pack("<q", 1 << 40)
 
+    file = write(tmp_path, "a.arrow", bytes(data))
     stream = BlockStream(iter([bytes(data)]))
-    next_message(stream)
+    next_message(stream, file)
     with pytest.raises(BrokenStream, match=r"decompression bomb: .* claim to become 1,099,511"):
-        next_message(stream)
+        next_message(stream, file)
 
 
 def test_a_bomb_ends_its_file(tmp_path: Path) -> None:
@@ -197,6 +200,102 @@ def test_a_batch_that_is_too_large_is_refused_with_a_remedy(
     assert (len(chunk.documents), len(chunk.quarantine)) == (0, 1)
     assert "has a record batch of 6" in chunk.quarantine["error"][0]
     assert "record_batch_size" in chunk.quarantine["next_step"][0]
+
+
+def forms(rows: pa.Table, codec: Literal["lz4", "zstd"] | None) -> list[bytes]:
+    """Return a table as one batch: a file, a stream, and as Polars writes it."""
+    sink = io.BytesIO()
+    pl.DataFrame(pl.from_arrow(rows)).write_ipc(sink, compression=codec or "uncompressed")
+    return [
+        *(arrow(rows, kind, codec, max(rows.num_rows, 1)) for kind in WRITERS),
+        sink.getvalue(),
+    ]
+
+
+def test_a_large_batch_of_a_local_file_is_mapped_whatever_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assets.raw.readers.read_arrow.MAPPED_BYTES", 5_000)
+    monkeypatch.setattr("assets.raw.readers.read_arrow.MOST_BODY_BYTES", 10_000)
+    rows = table(3000)
+
+    for data in forms(rows, None):
+        parts = chunks(write(tmp_path, "a.arrow", data), 200_000)
+        assert [text for each in parts for text in texts(each)] == rows["text"].to_pylist()
+        assert len(parts) == 6
+    for data in forms(rows, "zstd"):  # it would be unpacked in memory
+        packed = read(write(tmp_path, "a.arrow", data))
+        assert "has a record batch of " in packed.quarantine["error"][0]
+    held = read(write(tmp_path, "a.arrow.gz", gzip.compress(forms(rows, None)[0])))
+    assert "has a record batch of " in held.quarantine["error"][0]
+
+
+TEXTS = st.lists(st.none() | st.text(max_size=30), max_size=20)
+
+
+@settings(max_examples=60)
+@given(TEXTS, st.sampled_from([None, "lz4"]), st.integers(0, 5000), st.integers(0, 8))
+def test_a_batch_that_is_mapped_has_the_records_of_one_that_is_held(
+    tmp_path_factory: pytest.TempPathFactory,
+    values: list[str | None],
+    codec: Literal["lz4"] | None,
+    place: int,
+    bit: int,
+) -> None:
+    folder = tmp_path_factory.mktemp("mapped")
+    text = pa.array(values, pa.string())
+    rows = pa.table({"n": range(len(values)), "text": text, "nested": [[each] for each in values]})
+    for data in map(bytearray, forms(rows, codec)):
+        data[place % len(data)] ^= (1 << bit) & 0xFF  # 1 << 8: whole
+        for each in (data, data[: place % len(data)]):
+            file = write(folder, "a.arrow", bytes(each))
+            held = read(file)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("assets.raw.readers.read_arrow.MAPPED_BYTES", 0)
+                mapped = read(file)
+            assert_frame_equal(mapped.documents, held.documents)
+            assert_frame_equal(mapped.quarantine, held.quarantine)
+
+
+def test_a_batch_of_several_blocks_is_held_whole(tmp_path: Path) -> None:
+    rows = table(10_000)
+
+    for data in forms(rows, None):
+        file = write(tmp_path, "a.arrow", data)
+        packed = write(tmp_path, "b.arrow.gz", gzip.compress(data, 1))
+        assert texts(read(file, 1 << 30)) == rows["text"].to_pylist()
+        if not needs_footer(file):
+            assert texts(read(packed, 1 << 30)) == rows["text"].to_pylist()
+
+
+MEASURE = """
+import sys
+from pathlib import Path
+from assets.raw.readers.read_arrow import read_arrow
+from input_files import as_input
+from resources.settings.sources import SourceConfig
+
+file, pages = as_input(Path(sys.argv[1])), []
+for number, _ in enumerate(read_arrow(file, SourceConfig(name="s", where="x"))):
+    if number in (3_000, 29_999):
+        pages.append(int(Path("/proc/self/statm").read_text().split()[1]))
+print(pages[1] - pages[0])
+"""
+
+
+def test_the_pages_of_a_mapped_batch_are_let_go(tmp_path: Path) -> None:
+    rows = pa.table({"text": ["0123456789" * 1_000] * 30_000})
+    (tmp_path / "a.arrow").write_bytes(arrow(rows, rows=30_000))
+
+    grown = subprocess.run(
+        [sys.executable, "-c", MEASURE, tmp_path / "a.arrow"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert int(grown) * 4096 < 60_000_000, "of a batch of 300 MB"
 
 
 @pytest.mark.parametrize("kind", ["file", "stream"])

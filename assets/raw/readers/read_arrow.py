@@ -17,7 +17,8 @@ import struct
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from mmap import ACCESS_READ, MADV_DONTNEED, mmap
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
@@ -26,6 +27,7 @@ from assets.raw.readers.decompress import (
     BOMB_BYTES,
     BOMB_RATIO,
     READ_BYTES,
+    STEP_BYTES,
     BlockStream,
     BrokenStream,
     FileFault,
@@ -51,7 +53,8 @@ FILE_MARK = b"ARROW1\0\0"
 PREFIX = b"\xff\xff\xff\xff"
 END_MARK = PREFIX + b"\0\0\0\0"
 MOST_METADATA_BYTES = 64 << 20
-MOST_BODY_BYTES = 1 << 31
+MOST_BODY_BYTES = 1 << 31  # that are held in memory
+MAPPED_BYTES = 64 << 20  # least of a body that is mapped, not held, if it is in a plain local file
 SCHEMA, DICTIONARY, BATCH = 1, 2, 3  # of the union MessageHeader
 BUFFER_BYTES = 16  # of a struct Buffer: offset and length
 
@@ -78,6 +81,7 @@ def read_arrow(
         for batch in reader:
             for start in range(0, batch.num_rows, ROWS_AT_A_TIME):
                 yield from _valid_records(batch.slice(start, ROWS_AT_A_TIME), row + start)
+                messages.forget_pages()
             row += batch.num_rows
     except (*UNREADABLE, OSError, MemoryError) as error:
         raise_unless_of_content(error, file.bytes)
@@ -117,7 +121,7 @@ def _batch_starts(file: InputFile, blocks: Iterator[bytes]) -> Iterator[tuple[in
     messages = (
         footer_messages(file, 0, STREAM_END)
         if by_footer
-        else _until(_stream(blocks, 0), STREAM_END)
+        else _until(file, _stream(blocks, 0), STREAM_END)
     )
     for message in messages:
         if message.kind == DICTIONARY:
@@ -164,7 +168,12 @@ class _Messages:
         self._at += len(data)
         return data
 
-    def _read(self, file: InputFile) -> Iterator[bytes]:
+    def forget_pages(self) -> None:
+        """Drop what was read of a mapped body, which counts as memory of the process until then."""
+        if isinstance(mapped := self._ready.obj, mmap):
+            mapped.madvise(MADV_DONTNEED)
+
+    def _read(self, file: InputFile) -> Iterator[bytes | bytearray | memoryview]:
         first, end = self._span
         try:
             if needs_footer(file):
@@ -172,13 +181,13 @@ class _Messages:
                 messages = footer_messages(file, first.offset, end.offset)
             else:
                 stream = _stream(read_blocks(file, stop=min(end.place, READ_BYTES)), 0)
-                if (schema := next_message(stream)) is None:
+                if (schema := next_message(stream, file)) is None:
                     return
                 yield schema.metadata + schema.body
                 if first.offset:
                     blocks = read_blocks(file, first, end.place)
                     stream = _stream(blocks, first.offset)
-                messages = _until(stream, end.offset)
+                messages = _until(file, stream, end.offset)
             for message in messages:
                 yield message.metadata
                 if message.body:  # nothing is the end
@@ -187,9 +196,9 @@ class _Messages:
             self.fault, self.shown = error.reason, error.head
 
 
-def _until(stream: BlockStream, end: int) -> Iterator[Message]:
+def _until(file: InputFile, stream: BlockStream, end: int) -> Iterator[Message]:
     """Yield the messages that begin before an offset."""
-    while (message := next_message(stream)) and message.offset < end:
+    while (message := next_message(stream, file)) and message.offset < end:
         yield message
 
 
@@ -204,10 +213,10 @@ class Message(NamedTuple):
     kind: int
     num_rows: int
     metadata: bytes
-    body: bytes
+    body: bytearray | memoryview
 
 
-def next_message(stream: BlockStream) -> Message | None:
+def next_message(stream: BlockStream, file: InputFile) -> Message | None:
     """Take the next message; None at the end mark. Raises BrokenStream for what is none.
 
     Behind the mark a file has its footer. Other bytes are another stream, or what is left of one.
@@ -232,8 +241,7 @@ def next_message(stream: BlockStream) -> Message | None:
         kind, num_rows, size, buffers = _read_metadata(metadata)
     except (struct.error, IndexError, ValueError) as error:
         raise BrokenStream(arrow_fault(f"is broken at byte {offset:,}: {error}")) from error
-    check_size(offset, size)
-    body = stream.take(size)
+    body = _read_body(stream, file, size, is_packed=bool(buffers))
     if len(body) < size:
         raise BrokenStream(stream.broken or arrow_fault("ends within a message (truncated)"))
     # A compressed buffer begins with the size that it claims; -1: it is not compressed.
@@ -245,13 +253,29 @@ def next_message(stream: BlockStream) -> Message | None:
     return Message(offset, kind, num_rows, prefix + metadata, body)
 
 
-def check_size(offset: int, num_bytes: int) -> None:
-    """Raise BrokenStream for a message whose body is too large, or has less than no bytes."""
+def _read_body(
+    stream: BlockStream, file: InputFile, num_bytes: int, *, is_packed: bool
+) -> bytearray | memoryview:
+    """Take the body of a message; BrokenStream if it is too large, or has less than no bytes.
+
+    A large one of a local file is skipped and mapped: only the pages in use are in memory.
+    """
+    offset = stream.offset
     if num_bytes < 0:
         raise BrokenStream(arrow_fault(f"is broken at byte {offset:,}: {num_bytes:,} bytes follow"))
-    if num_bytes > MOST_BODY_BYTES:
+    is_plain = file.compression is None and file.content is None and not file.is_remote
+    is_mapped = is_plain and num_bytes >= MAPPED_BYTES
+    if num_bytes > MOST_BODY_BYTES and (is_packed or not is_mapped):
         large = f"has a record batch of {num_bytes:,} bytes, above {MOST_BODY_BYTES:,}"
         raise BrokenStream(arrow_fault(large))
+    if is_mapped:
+        with open_input(file) as opened:
+            mapped = memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ))
+        return mapped[offset : offset + stream.skip(num_bytes)]
+    body = bytearray()  # grows in place: of blocks that are joined each would be there twice
+    while more := stream.take(min(num_bytes - len(body), STEP_BYTES)):
+        body += more
+    return body
 
 
 def arrow_fault(text: str) -> FileFault:
@@ -350,11 +374,16 @@ def footer_messages(file: InputFile, start: int, stop: int) -> Iterator[Message]
         for place, *sizes in [*dictionaries, *here]:
             if not 0 <= place <= place + sum(map(abs, sizes)) <= file.bytes:
                 raise BrokenStream(arrow_fault("is broken: its footer leads out of the file"))
-            check_size(place, sizes[1])
             stream.seek(place)
-            content = map(stream.read, sizes)
-            if message := next_message(BlockStream(content, place)):
+            blocks = _blocks_of(stream, sum(sizes))
+            if message := next_message(BlockStream(blocks, place), file):
                 yield message
+
+
+def _blocks_of(stream: BinaryIO, num_bytes: int) -> Iterator[bytes]:
+    while num_bytes > 0 and (data := stream.read(min(num_bytes, STEP_BYTES))):
+        num_bytes -= len(data)
+        yield data
 
 
 def _blocks(footer: bytes) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
