@@ -5,6 +5,7 @@ import io
 from email.utils import formatdate
 from types import SimpleNamespace
 
+import pyarrow as pa
 from builders import Build, open_corpus, published, sentence, write_corpus
 from input_files import slices, zst
 from prelude import Any, Iterator, Path, json, pl, pytest, time
@@ -212,6 +213,47 @@ def test_a_row_group_costs_its_bytes_and_the_end_of_the_file(
     assert chunk.documents["text"].to_list() == rows[1000:1500]
     needed = sum(stop - start for start, stop in spans)
     assert needed < site.num_bytes < needed + 100_000 < file.bytes / 4
+
+
+def test_a_large_row_group_is_fetched_in_pieces_and_once(
+    site: RangeSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assets.raw.readers.read_tables.WINDOW_BYTES", 1 << 20)
+    written = io.BytesIO()
+    rows = [f"{n:09d} " * 1000 for n in range(800)]
+    frame = pl.DataFrame({"text": rows, "again": rows})
+    frame.write_parquet(written, compression="uncompressed", data_page_size=1 << 16)
+    site.files["a.parquet"] = written.getvalue()
+    file = find(tmp_path, site.url("a.parquet"))
+    source = SourceConfig.model_validate({"name": "s", "where": "x", "columns": ["text"]})
+    [cut] = slices(file, source, 1 << 20)
+    site.asked.clear()
+
+    parts = list(read_chunks(file, cut, source, 1 << 20))
+
+    assert cut.unit == "row_group"
+    assert [text for each in parts for text in each.documents["text"]] == rows
+    assert len(parts) == 8
+    assert max(stop - start for _, start, stop in site.asked) < 2 << 20
+    assert 8_000_000 < site.num_bytes < 8_500_000
+
+
+def test_arrow_is_fetched_in_windows(site: RangeSite, tmp_path: Path) -> None:
+    rows = [f"{n:09d} " * 1000 for n in range(800)]
+    sink = io.BytesIO()
+    table = pa.table({"text": rows})
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, 100)
+    site.files["a.arrow"] = sink.getvalue()
+    file = find(tmp_path, site.url("a.arrow"))
+    source = SourceConfig.model_validate({"name": "s", "where": "x"})
+    [cut] = slices(file, source, 1 << 20)
+    site.asked.clear()
+
+    parts = list(read_chunks(file, cut, source, 1 << 20))
+
+    assert [text for each in parts for text in each.documents["text"]] == rows
+    assert len(site.asked) < 12
 
 
 def test_a_slice_of_a_plain_file_costs_its_bytes(site: RangeSite, tmp_path: Path) -> None:

@@ -180,7 +180,8 @@ class _Messages:
                 yield read_schema(file)
                 messages = footer_messages(file, first.offset, end.offset)
             else:
-                stream = _stream(read_blocks(file, stop=min(end.place, READ_BYTES)), 0)
+                stop = READ_BYTES if first.offset else end.place  # of the schema, or of all
+                stream = _stream(read_blocks(file, stop=stop), 0)
                 if (schema := next_message(stream, file)) is None:
                     return
                 yield schema.metadata + schema.body

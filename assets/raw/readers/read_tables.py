@@ -29,7 +29,7 @@ from assets.raw.readers.file_content import foreign_content
 from assets.raw.readers.format import Format
 from assets.raw.readers.input_file import WHOLE, WHOLE_FILE, Border, InputFile, Slice
 from assets.raw.readers.input_record import InputRecord, as_json, has_field
-from assets.raw.readers.open_input import open_arrow, open_columns, open_input
+from assets.raw.readers.open_input import WINDOW_BYTES, open_arrow, open_columns, open_input
 from assets.raw.readers.read_lines import Line, read_lines
 from resources.settings.sources import SourceConfig
 
@@ -233,9 +233,10 @@ def read_parquet(
 def _open_table(
     file: InputFile, groups: tuple[int, int] | None, source: SourceConfig, pages: bool
 ) -> pq.ParquetFile:
-    """Open a table; with `pages`, a local one's columns are read page by page, not as a whole."""
-    if pages and not file.is_remote:
-        return pq.ParquetFile(open_arrow(file), buffer_size=PAGE_BYTES, pre_buffer=False)
+    """Open a table; with `pages`, its columns are read page by page, not as a whole."""
+    if pages:
+        size = WINDOW_BYTES if file.is_remote else PAGE_BYTES
+        return pq.ParquetFile(open_columns(file), buffer_size=size, pre_buffer=False)
     if source.columns and file.compression is None:
         return pq.ParquetFile(open_columns(file))
     if groups is None or not file.is_remote:
