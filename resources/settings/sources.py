@@ -364,7 +364,7 @@ class SourceConfig(InputPlaces):
         None,
         exclude=True,
         description="whether `corpus push` may send texts of this source. null: if each document "
-        "has a licence, and none that forbids it; true: you have checked that you may",
+        "has a licence that is known to allow it; true: you have checked that you may",
     )
     text_documents: Literal["file", "blank_line"] = Field(
         "file",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,6 +36,7 @@ from pipeline_defs.commands.share.hub_repository import (
     read_revision,
     send_files,
 )
+from pipeline_defs.commands.share.licences import may_be_passed_on
 from pipeline_defs.commands.share.published_state import State, state_to_publish
 from pipeline_defs.commands.share.push_iceberg import push_iceberg
 from pipeline_defs.commands.share.pushed_files import (
@@ -51,15 +51,11 @@ from pipeline_defs.commands.terminal import one_line, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
-from resources.errors import UsageError
+from resources.errors import UsageError, first_of
 from resources.store.records import Manifest, fingerprint_of
 from resources.takedowns import count_takedowns
 
 Send = Callable[[Mapping[str, bytes]], list[Any]]
-FORBIDS = re.compile(  # licences under which no changed text is passed on, or nobody knows
-    r".*(?<![a-z])nd(?![a-z]).*|.*no.?deriv.*|.*all rights reserved.*|proprietary|unlicensed"
-    r"|unknown|none|other|n/?a|"
-)
 GIVEN = {".gitattributes"}  # what the hub puts into a new repository
 BATCH_BYTES = 256 << 20  # sent at once, from memory
 SPLITS = {"data": "train", "validation": "validation"}
@@ -199,8 +195,8 @@ def manifests_of(corpus: Corpus, what: What, state: CompleteState) -> dict[str, 
         faults = [f"{name}: {fault}" for name, fault in found.items() if fault]
         others = "".join(f" --source {name}" for name, fault in found.items() if not fault)
         raise UsageError(
-            f"Not pushed: {'; '.join(faults)}. Correct `license` of the source, or set "
-            "`redistribute: true` if you may pass it on"
+            f"Not pushed: {'; '.join(faults)}. Correct `license` of the source (docs/push.md "
+            "says which are known to allow it), or set `redistribute: true` if you may pass it on"
             + (f"; or push the others:{others}" if others else "")
         )
     return {name: state.manifests[STAGES[what], name][1] for name in state.sources}
@@ -214,11 +210,13 @@ def licence_fault(corpus: Corpus, manifest: Manifest[Any, Any]) -> str:
     for part in manifest.parts:
         found = read_kept(kept_documents(corpus.store, manifest, part), ["license"])["license"]
         counted.update(found.fill_null("").to_list())
-    refused = {name: n for name, n in counted.items() if FORBIDS.fullmatch(name.strip().lower())}
-    return ", ".join(
-        f"{rows:,} documents "
-        + (f"of the licence {one_line(name)!r:.60}" if name else "without a licence")
-        for name, rows in sorted(refused.items())[:5]
+    refused = {name: n for name, n in counted.items() if not may_be_passed_on(name)}
+    return first_of(
+        [
+            f"{rows:,} documents "
+            + (f"of the licence {one_line(name)!r:.60}" if name else "without a licence")
+            for name, rows in sorted(refused.items())
+        ]
     )
 
 
