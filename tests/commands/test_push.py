@@ -4,6 +4,7 @@ import io
 import shutil
 import signal
 import subprocess
+from functools import partial
 
 import dagster as dg
 import pyarrow.parquet as pq
@@ -11,7 +12,19 @@ import yaml
 from builders import Build, deduped, open_corpus, records, sentence, write_corpus, write_jsonl
 from command_line import LONGEST_SECONDS, start
 from hub_server import Hub, Repository, hub_server
-from prelude import Any, Iterator, Path, hashlib, json, os, pl, pytest, re, sys
+from prelude import (
+    Any,
+    Iterator,
+    Path,
+    assert_frame_equal,
+    hashlib,
+    json,
+    os,
+    pl,
+    pytest,
+    re,
+    sys,
+)
 from verbs import Cli
 
 from assets.mixed.phase_source_files import removed_of
@@ -145,6 +158,52 @@ def test_shards_and_decisions_go_to_repositories_of_their_own(
     files = hub.repositories["acme/corpus-decisions"]
     tables = [c for p, c in files.commits[files.branches["main"]].items() if ".parquet" in p]
     assert sum(pl.read_parquet(io.BytesIO(each), columns=["kept"]).height for each in tables) == 41
+
+
+def test_decisions_of_all_sources_have_the_same_columns(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build, cli: Cli
+) -> None:
+    path = written(tmp_path, monkeypatch).config
+    config = yaml.safe_load(path.read_text())
+    config["sources"][1]["filters"] = {"rules": {"profanity": {}}}
+    path.write_text(yaml.safe_dump(config))
+    corpus = open_corpus(path)
+    build(corpus)
+    own = {}
+    for name in ("prose", "notes"):
+        manifest = corpus.store.newest("filtered", name)
+        own[name] = [
+            pl.read_parquet(path)
+            for path in corpus.store.checked_files(manifest, manifest.parts, "decisions")
+        ]
+    added = {*own["notes"][0].columns} - {*own["prose"][0].columns}
+    assert added
+
+    cli.out("push", TARGET, "--what", "decisions", "--source", "prose")
+    same = partial(assert_frame_equal, check_row_order=False)
+    same(rows(hub, "data/"), pl.concat(own["prose"]))
+    said = cli.out("push", TARGET, "--what", "decisions")
+
+    tables = [pl.read_parquet(io.BytesIO(each)) for each in pushed(hub).values()]
+    assert len({tuple(each.schema.items()) for each in tables}) == 1
+    sent = rows(hub, "data/prose/")
+    same(sent.select(own["prose"][0].columns), pl.concat(own["prose"]))
+    assert all(sent[name].is_null().all() for name in added)
+    columns = ["doc_id", *added]
+    same(rows(hub, "data/notes/").select(columns), pl.concat(own["notes"]).select(columns))
+    found = repository(hub)
+    card = found.commits[found.branches["main"]]["README.md"].decode()
+    num_lines = sum("UNKNOWN" in line for line in card.splitlines())
+    assert num_lines and f"README.md has {num_lines} lines with UNKNOWN" in said
+    assert "n<1K" in card
+
+
+def test_a_password_of_the_address_of_the_hub_is_shown_nowhere(
+    built: Any, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://somebody:secret@127.0.0.1:9")
+    said = cli.err(1, "push", TARGET)
+    assert "acme/corpus at http://127.0.0.1:9: " in said and "secret" not in said
 
 
 def test_a_revision_sends_what_is_new_and_the_same_state_nothing(

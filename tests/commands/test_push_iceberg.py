@@ -51,7 +51,7 @@ def published(corpus: Any, name: str) -> pl.DataFrame:
     """Return the rows of the newest state, as `corpus push hf://` sends them."""
     what = WHAT[name]
     manifest = corpus.store.newest(STAGES[what], "prose")
-    return pl.concat(each.read() for each in corpus_files(corpus.store, what, manifest))
+    return pl.concat(each.read() for each in corpus_files(corpus.store, what, [manifest]))
 
 
 def push(cli: Cli) -> None:

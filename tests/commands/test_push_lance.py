@@ -30,7 +30,7 @@ lance.write_dataset(pa.table({"n": [1]}), sys.argv[1])
 
 def published(corpus: Any, stage: str, what: Any) -> pl.DataFrame:
     manifests = [corpus.store.newest(stage, name) for name in ("prose", "notes")]
-    files = [file for each in manifests for file in corpus_files(corpus.store, what, each)]
+    files = [*corpus_files(corpus.store, what, manifests)]
     return pl.concat(file.read() for file in files)
 
 

@@ -90,8 +90,8 @@ def explained(name: str) -> Iterator[None]:
     except Exception as error:
         reason = " ".join(str(error.__cause__ or error).split())
         raise StoreError(
-            f"{name} at {endpoint()}: {redacted(reason)}. Check the network, HF_ENDPOINT and that "
-            "HF_TOKEN may write there, then push again: what was sent is there."
+            f"{name} at {redacted(f'{endpoint()}: {reason}')}. Check the network, HF_ENDPOINT and "
+            "that HF_TOKEN may write there, then push again: what was sent is there."
         ) from error
 
 

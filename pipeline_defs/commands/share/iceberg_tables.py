@@ -176,7 +176,7 @@ class IcebergTable(IcebergFolder):
     def files(self, manifest: Manifest[Any, Any]) -> Iterator[TableFile]:
         """Yield the files of a state that have rows, but shards that are held out of training."""
         if self.name == "deduped_copy":
-            for each in corpus_files(self.store, "documents", manifest):
+            for each in corpus_files(self.store, "documents", [manifest]):
                 name = f"data/{Path(each.path).stem}-{each.digest}.parquet"
                 if medium_of(self.folder).size(self.folder / name) is None:
                     self.put(name, as_parquet(each.read()))

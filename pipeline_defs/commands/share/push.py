@@ -85,9 +85,10 @@ def push(
     name, api, corpus = repository_name(target), hub_client(), load_corpus()
     published = state_to_publish(corpus, state, source)
     manifests = manifests_of(corpus, what, published)
-    files = [file for each in manifests.values() for file in corpus_files(corpus.store, what, each)]
+    files = [*corpus_files(corpus.store, what, manifests.values())]
     facts = facts_of(corpus, published)
-    readme = hf.render(facts, configs=configs([file.path for file in files]))
+    sizes = [hf.size_category(sum(file.rows for file in files))]
+    readme = hf.render(facts, size_categories=sizes, configs=configs([file.path for file in files]))
     digest = fingerprint_of(what, [(file.path, file.digest) for file in files], readme)
     fingerprints = {source: each.fingerprint for source, each in manifests.items()}
     record = Record(what, digest, fingerprints, count_takedowns(corpus.store.root), {})
@@ -98,6 +99,8 @@ def push(
         say(f"{name} has this state: {record.tag}. Nothing was sent.")
         return 0
     send: Send = partial(send_files, api, name)
+    if unknown := sum("UNKNOWN" in line for line in readme.splitlines()):
+        say(f"README.md has {unknown:,} lines with UNKNOWN: corpus disclose --form hf")
     if dry_run:
         note_files(files, before, record, lambda _: [])
         say("Nothing was sent.")
@@ -133,7 +136,7 @@ def push_lance(
 
     corpus, mark = load_corpus(), {"tokenmill": what}
     manifests = manifests_of(corpus, what, state_to_publish(corpus, tag, sources))
-    files = [file for each in manifests.values() for file in corpus_files(corpus.store, what, each)]
+    files = [*corpus_files(corpus.store, what, manifests.values())]
     tables = (file.read().to_arrow() for file in files if file.path.startswith("data/"))
     first = next(tables)
     schema = first.schema.with_metadata(mark)

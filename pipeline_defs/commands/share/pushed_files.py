@@ -8,7 +8,7 @@ A part that did not change gives the same bytes. `origin`, a path of this machin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -43,8 +43,34 @@ class CorpusFile:
     read: Callable[[], pl.DataFrame]
 
 
-def corpus_files(store: Store, what: What, manifest: Manifest[Any, Any]) -> Iterator[CorpusFile]:
-    """Yield the files of a source."""
+def corpus_files(
+    store: Store, what: What, manifests: Iterable[Manifest[Any, Any]]
+) -> Iterator[CorpusFile]:
+    """Yield the files of sources; all of them have the same columns.
+
+    Readers take the columns of the first file for those of all: what a rule adds to decisions of a
+    source, or the loss mask of conversations, is null in the others.
+    """
+    manifests = list(manifests)
+    schemas = [columns_of(store, what, each) for each in manifests]
+    columns = {name: dtype for schema in schemas for name, dtype in schema.items()}
+    for manifest, own in zip(manifests, schemas, strict=True):
+        added = {name: dtype for name, dtype in columns.items() if [*own] != [*columns]}
+        yield from files_of_source(store, what, manifest, added)
+
+
+def columns_of(store: Store, what: What, manifest: Manifest[Any, Any]) -> dict[str, pl.DataType]:
+    """Return the columns of the files of a source, by the first; none of documents: all alike."""
+    kind = {"documents": "", "decisions": "decisions", "shards": "parquet"}[what]
+    files = (file for part in manifest.parts for file in files_of(part, kind))
+    first = next(files, None)
+    return dict(pl.read_parquet_schema(store.file_of(manifest, first).checked())) if first else {}
+
+
+def files_of_source(
+    store: Store, what: What, manifest: Manifest[Any, Any], columns: Mapping[str, pl.DataType]
+) -> Iterator[CorpusFile]:
+    """Yield the files of a source; `columns` are those of all sources, if it has not the same."""
     removed = removed_of(manifest) if what == "shards" else {}
     for part in manifest.parts:
         folder, digest, rows = "data", part.fingerprint, part.stats.rows_kept
@@ -67,6 +93,8 @@ def corpus_files(store: Store, what: What, manifest: Manifest[Any, Any]) -> Iter
                 rows -= gone.rows
                 read = partial(read, gone, store)
                 digest = fingerprint_of(digest, gone.file.sha256, gone.first, gone.rows)
+        if columns:
+            read, digest = partial(with_columns, read, columns), fingerprint_of(digest, [*columns])
         if rows:
             path = f"{folder}/{manifest.partition}/{part.name}.parquet"
             yield CorpusFile(path, digest, rows, read)
@@ -89,6 +117,17 @@ def read_rows(
     is_kept = np.ones(frame.height, np.bool_)
     is_kept[gone.read(store.root)] = False
     return frame.filter(is_kept)
+
+
+def with_columns(
+    read: Callable[[], pl.DataFrame], columns: Mapping[str, pl.DataType]
+) -> pl.DataFrame:
+    """Read a table with these columns: null where it has none."""
+    frame = read()
+    return frame.select(
+        pl.col(name) if name in frame.columns else pl.lit(None, dtype).alias(name)
+        for name, dtype in columns.items()
+    )
 
 
 def as_parquet(frame: pl.DataFrame) -> bytes:
