@@ -68,11 +68,11 @@ def written(
     return open_corpus(config)
 
 
-def with_a_rule_for_notes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def with_a_rule_for_prose(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The small corpus whose sources have different columns in their decisions, not built."""
     path = written(folder, monkeypatch).config
     config = yaml.safe_load(path.read_text())
-    config["sources"][1]["filters"] = {"rules": {"profanity": {}}}
+    config["sources"][0]["filters"] = {"rules": {"profanity": {}}}
     path.write_text(yaml.safe_dump(config))
     return open_corpus(path)
 
@@ -142,7 +142,7 @@ def test_other_readers_find_splits_and_configurations(
 ) -> None:
     if find_spec("datasets") is None and os.environ.get("TOKENMILL_PEERS") != "1":
         pytest.skip("datasets is not installed")
-    corpus = with_a_rule_for_notes(tmp_path, monkeypatch)
+    corpus = with_a_rule_for_prose(tmp_path, monkeypatch)
     build(corpus)
     cli.out("push", TARGET)
     cli.out("push", f"{TARGET}-decisions", "--what", "decisions")
@@ -185,7 +185,7 @@ def test_shards_and_decisions_go_to_repositories_of_their_own(
 def test_decisions_of_all_sources_have_the_same_columns(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build, cli: Cli
 ) -> None:
-    corpus = with_a_rule_for_notes(tmp_path, monkeypatch)
+    corpus = with_a_rule_for_prose(tmp_path, monkeypatch)
     build(corpus)
     own = {}
     for name in ("prose", "notes"):
@@ -194,21 +194,21 @@ def test_decisions_of_all_sources_have_the_same_columns(
             pl.read_parquet(path)
             for path in corpus.store.checked_files(manifest, manifest.parts, "decisions")
         ]
-    added = {*own["notes"][0].columns} - {*own["prose"][0].columns}
+    added = {*own["prose"][0].columns} - {*own["notes"][0].columns}
     assert added
 
-    cli.out("push", TARGET, "--what", "decisions", "--source", "prose")
+    cli.out("push", TARGET, "--what", "decisions", "--source", "notes")
     same = partial(assert_frame_equal, check_row_order=False)
-    same(rows(hub, "data/"), pl.concat(own["prose"]))
+    same(rows(hub, "data/"), pl.concat(own["notes"]))
     said = cli.out("push", TARGET, "--what", "decisions")
 
     tables = [pl.read_parquet(io.BytesIO(each)) for each in pushed(hub).values()]
     assert len({tuple(each.schema.items()) for each in tables}) == 1
-    sent = rows(hub, "data/prose/")
-    same(sent.select(own["prose"][0].columns), pl.concat(own["prose"]))
+    sent = rows(hub, "data/notes/")
+    same(sent.select(own["notes"][0].columns), pl.concat(own["notes"]))
     assert all(sent[name].is_null().all() for name in added)
     columns = ["doc_id", *added]
-    same(rows(hub, "data/notes/").select(columns), pl.concat(own["notes"]).select(columns))
+    same(rows(hub, "data/prose/").select(columns), pl.concat(own["prose"]).select(columns))
     found = repository(hub)
     card = found.commits[found.branches["main"]]["README.md"].decode()
     num_lines = sum("UNKNOWN" in line for line in card.splitlines())
