@@ -14,17 +14,17 @@ class UsageError(ValueError):
     """A request that cannot be met; the message gives the alternatives."""
 
 
-def first_of(names: Sequence[str], between: str = ", ") -> str:
-    """Return the first names, and how many others there are, for messages."""
-    first, others = names[:MOST_NAMED], len(names[MOST_NAMED:])
-    return between.join(first) + (f" and {others:,} others" if others else "")
+def and_more(names: Sequence[str], most: int = MOST_NAMED, separator: str = ", ") -> str:
+    """Return the first names in a line, and how many others there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     """Return a sentence with the nearest names, or with all of them if none is near."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {first_of(names)}"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {and_more(names)}"
     return f"unknown {what} {name!r}; {hint}"
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from resources.engine.system_errors import concerns_all, errno_of
-from resources.errors import first_of
+from resources.errors import and_more
 from resources.store.store import Partition, StoreError
 
 CHECK_COMPLETE = "sources_complete"
@@ -178,4 +178,4 @@ def has_failed_sources_only(run: dg.DagsterRun) -> bool:
 
 def names_of(partitions: Iterable[str]) -> str:
     """Return names in quotes, for messages."""
-    return first_of([repr(name) for name in partitions])
+    return and_more([repr(name) for name in partitions])

@@ -23,7 +23,7 @@ from assets.mixed.phase_class_files import drawn_source
 from corpus_loader.places import stage_names
 from corpus_loader.places.stage_names import CHAIN
 from resources.corpus import Corpus
-from resources.errors import check_name, first_of
+from resources.errors import and_more, check_name
 from resources.settings.buckets import VALIDATION
 from resources.settings.phases import PhaseConfig, ValidationPhase
 from resources.store.kept_manifests import KeptManifests
@@ -156,7 +156,7 @@ def newest_complete(corpus: Corpus, name: str | None, sources: Sequence[str]) ->
     begun = [s for s in missing if any(map(kept[s].numbers, CHAIN))]
     if not found or (missing and sources) or (begun and not mixed):
         raise StoreError(
-            f"No complete state of {first_of(begun or missing)} is kept: a stage is not built, or "
+            f"No complete state of {and_more(begun or missing)} is kept: a stage is not built, or "
             "is of an older state. Run: corpus build"
         )
     manifests = {(stage, s): each for s, of in found.items() for stage, each in of.items()}
@@ -166,10 +166,10 @@ def newest_complete(corpus: Corpus, name: str | None, sources: Sequence[str]) ->
         newer += (
             [f"phase {phase}"] if is_old(mixtures[0].kept, manifests[MIXED.name, phase]) else []
         )
-    lacks = [f"newer {first_of(newer)}"] if newer else []
+    lacks = [f"newer {and_more(newer)}"] if newer else []
     lacks += [f"source {each}" for each in missing]
     lacks += [f"phase {each}" for each in phases if each not in mixed]
-    without = f"The newest complete state is without {first_of(lacks, '; ')}."
+    without = f"The newest complete state is without {and_more(lacks, separator='; ')}."
     line = f"{without} To complete it: corpus build" if lacks else ""
     return CompleteState(manifests, tuple(found), line)
 

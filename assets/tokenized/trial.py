@@ -13,6 +13,7 @@ from typing import Any
 
 from assets.tokenized.encoders import PROBE_TEXTS, ReferenceEncoder
 from assets.tokenized.tokenizer import TokenizerError
+from resources.errors import and_more
 
 MOST_TEXTS = 200  # of entries of the vocabulary, beside the probe texts
 ENTRIES = 20  # in each of them
@@ -67,9 +68,8 @@ def shared_ids(tokenizer_json: str) -> list[str]:
 def refuse_shared_ids(tokenizer_json: str) -> None:
     """Raise TokenizerError if an id stands for more than one entry."""
     if shared := shared_ids(tokenizer_json):
-        more = f" and {len(shared) - SHOWN:,} more" if len(shared) > SHOWN else ""
         raise TokenizerError(
-            f"entries share an id: {', '.join(shared[:SHOWN])}{more}. Number the entries of "
+            f"entries share an id: {and_more(shared, SHOWN)}. Number the entries of "
             "model.vocab and added_tokens so that each has its own."
         )
 

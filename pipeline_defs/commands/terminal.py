@@ -135,12 +135,6 @@ def percentages(shares: Sequence[float] | UnsetType) -> str:
     return ", ".join(f"{share:.1%}" for share in shares or ())
 
 
-def and_more(names: Sequence[str], most: int, separator: str = ", ") -> str:
-    """Return the first names in a line, and how many others there are."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return separator.join(names[:most]) + more
-
-
 def write_text(path: Path, content: str) -> None:
     """Write a file that the user named; UsageError if it cannot be written."""
     try:

@@ -8,7 +8,7 @@ from builders import Build, open_corpus, records, sentence, write_jsonl
 from prelude import Any, pytest
 
 from assets.mixed.complete_state_files import complete_state, incomplete
-from resources.errors import UsageError, first_of
+from resources.errors import UsageError, and_more
 from resources.store.store import StoreError
 
 pytestmark = pytest.mark.slow
@@ -182,5 +182,5 @@ def test_every_kind_of_phase_finds_the_shards_it_was_mixed_from(
 
 def test_of_many_sources_the_first_are_named() -> None:
     names = [f"s{number}" for number in range(1, 31)]
-    assert first_of(names[:20]).endswith("s19, s20")
-    assert first_of(names, "; ").endswith("s19; s20 and 10 others")
+    assert and_more(names[:20]).endswith("s19, s20")
+    assert and_more(names, separator="; ").endswith("s19; s20 and 10 more")

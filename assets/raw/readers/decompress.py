@@ -335,8 +335,8 @@ class BlockStream:
         return self._ready[self._at : self._at + num_bytes]
 
     def _fill(self, num_bytes: int) -> None:
-        parts = [self._ready[self._at :]] if self._at < len(self._ready) else []  # or one is copied
-        size = sum(map(len, parts))
+        parts = [self._ready[self._at :]]
+        size = len(parts[0])
         try:
             while size < num_bytes and (block := next(self._blocks, b"")):
                 parts.append(block)

@@ -51,7 +51,7 @@ from pipeline_defs.commands.terminal import one_line, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
-from resources.errors import UsageError, first_of
+from resources.errors import UsageError, and_more
 from resources.store.records import Manifest, fingerprint_of
 from resources.takedowns import count_takedowns
 
@@ -214,7 +214,7 @@ def licence_fault(corpus: Corpus, manifest: Manifest[Any, Any]) -> str:
         found = read_kept(kept_documents(corpus.store, manifest, part), ["license"])["license"]
         counted.update(found.fill_null("").to_list())
     refused = {name: n for name, n in counted.items() if not may_be_passed_on(name)}
-    return first_of(
+    return and_more(
         [
             f"{rows:,} documents "
             + (f"of the licence {one_line(name)!r:.60}" if name else "without a licence")

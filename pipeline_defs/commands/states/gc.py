@@ -22,11 +22,11 @@ from corpus_loader.places.stage_names import RAW, SOURCE_STAGES
 from pipeline_defs.commands.answers import print_rows
 from pipeline_defs.commands.share.iceberg_folders import iceberg_folders
 from pipeline_defs.commands.share.push_iceberg import write_table
-from pipeline_defs.commands.terminal import Json, Positive, alone_on, and_more, print_json, say
+from pipeline_defs.commands.terminal import Json, Positive, alone_on, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import records_folder
-from resources.errors import UsageError
+from resources.errors import UsageError, and_more
 from resources.store.inventory import remove_stored, stored_files
 from resources.store.medium import medium_of
 from resources.store.named_states import delete as delete_hold

@@ -25,10 +25,11 @@ from pipeline_defs.commands.states.state_chain import (
     numbers_of,
     value_text,
 )
-from pipeline_defs.commands.terminal import Json, and_more, print_json, say
+from pipeline_defs.commands.terminal import Json, print_json, say
 from pipeline_defs.load_corpus import load_corpus
 from resources.corpus import Corpus
 from resources.dagster_home import prepare_home
+from resources.errors import and_more
 from resources.store.kept_manifests import KeptManifests
 from resources.store.named_states import read_rollback, read_tags
 from resources.takedowns import id_of, read_takedowns
